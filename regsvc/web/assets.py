@@ -24,12 +24,15 @@ _ASSETS_PATH: Final = "web/"
 _MEDIA_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _STYLE_COMMENT: Final = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
+_INDENTATION: Final = re.compile(r"\s*\n\s*")
 _SHARED_STYLES: Final = ("styles/tokens.css", "styles/base.css")
 _ICON: Final = re.compile(r"\bi-[a-z0-9-]+")
 _SYMBOL: Final = re.compile(r'<symbol id="(i-[a-z0-9-]+)".*</symbol>')
 
 _BLOCK: Final = r"/\*\*(?:(?!\*/).)*\*/"
 _SCRIPT_COMMENT: Final = re.compile(rf"^[ \t]*(?://[^\n]*|{_BLOCK}[ \t]*)\n|{_BLOCK} ?", re.MULTILINE | re.DOTALL)
+# No quote follows it, so it does not begin within a string.
+_COMMENT_BEHIND: Final = re.compile(r"""(?<=[;,{(\[]) // [^"'`\n]*$""", re.MULTILINE)
 _IMPORT: Final = re.compile(r'^import \{([\w\s,]*)\} from "(\.\.?/[\w./-]+\.js)";$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 _EXPORT_LIST: Final = re.compile(r"^export \{((?:\s*\w+\s*(?:,|(?=\})))*\s*)\};$", re.MULTILINE)
@@ -62,28 +65,39 @@ def load_script(name: str) -> Asset:
 
     Raises OSError where one is missing.
     """
-    return _asset(name, "js", bundle_modules(f"pages/{name}.js", _read))
+    return _asset(name, "js", "\n".join(_load_modules(f"pages/{name}.js").values()))
+
+
+@cache
+def _load_modules(name: str) -> dict[str, str]:
+    return bundle_modules(name, _read)
 
 
 @cache
 def load_worker(name: str) -> Asset:
     """Return the script of a worker (`workers/captcha.js`), which pages load when they need it."""
-    return _asset(f"{name}-worker", "js", bundle_modules(f"workers/{name}.js", _read))
+    return _asset(f"{name}-worker", "js", "\n".join(bundle_modules(f"workers/{name}.js", _read).values()))
 
 
 @cache
 def load_style(name: str) -> Asset:
-    """Return the shared style sheets, followed by the page's own `styles/<name>.css` and its parts, where they exist.
+    """Return a page's style sheet: what all share, what its modules need, its own `styles/<name>.css`, and its parts.
 
-    Parts are `styles/<name>/<part>.css`, in alphabetical order: none of them may depend on another.
+    What a module needs stands beside it: `shared/dialog.css` is in the pages whose scripts have `shared/dialog.js`.
+    Parts are `styles/<name>/<part>.css`, in alphabetical order: none of them, or of the modules', depends on another.
     """
-    folder = f"styles/{name}"
-    own = f"{folder}.css"
-    if not (_FOLDER / own).is_file():
+    script, folder = f"pages/{name}.js", _FOLDER / "styles" / name
+    modules = _load_modules(script) if (_FOLDER / script).is_file() else ()
+    parts = sorted(part.name for part in folder.iterdir()) if folder.is_dir() else []
+    candidates = [
+        *(module.removesuffix("js") + "css" for module in modules),
+        f"styles/{name}.css",
+        *(f"styles/{name}/{part}" for part in parts),
+    ]
+    own = [candidate for candidate in candidates if (_FOLDER / candidate).is_file()]
+    if not own:
         return load_style("base")
-    parts = sorted(part.name for part in (_FOLDER / folder).iterdir()) if (_FOLDER / folder).is_dir() else []
-    names = dict.fromkeys([*_SHARED_STYLES, own, *(f"{folder}/{part}" for part in parts if part.endswith(".css"))])
-    return _asset(name, "css", "\n".join(map(_read_style, names)))
+    return _asset(name, "css", "\n".join(map(_read_style, dict.fromkeys([*_SHARED_STYLES, *own]))))
 
 
 @cache
@@ -115,7 +129,7 @@ def _read(name: str) -> str:
 
 
 def _read_style(name: str) -> str:
-    return _STYLE_COMMENT.sub("", _read(name))
+    return _INDENTATION.sub("\n", _STYLE_COMMENT.sub("", _read(name)))
 
 
 def make_style(name: str, text: str) -> Asset:
@@ -139,13 +153,13 @@ class UnsupportedModule(ValueError):
     """A script uses an unsupported form of `import`, `export` or a string, or modules import each other in a cycle."""
 
 
-def bundle_modules(name: str, read: Callable[[str], str]) -> str:
-    """Return one script with `name` and everything it imports, which saves round trips on slow connections.
+def bundle_modules(name: str, read: Callable[[str], str]) -> dict[str, str]:
+    """Return `name` and everything it imports, in order, as parts of one script, which saves round trips.
 
     `read` returns the text of a file by its name. There is no build step: the files in `static/` are ordinary ES
-    modules, and each becomes a function, so that top-level names cannot collide. Comments, a third of what a phone
-    would load, are left out: lines that begin with `//`, and `/** … */`. Template strings must not span lines, so that
-    none is taken for a comment. Three forms of `import` and `export` are supported, each at the beginning of a line;
+    modules, and each becomes a function, so that top-level names cannot collide. Comments and indentation, a third of
+    what a phone would load, are left out. Template strings must not span lines, so that none is taken for a comment.
+    Three forms of `import` and `export` are supported, each at the beginning of a line;
     all others are refused:
 
         import { one, other as another } from "./file.js";
@@ -156,7 +170,7 @@ def bundle_modules(name: str, read: Callable[[str], str]) -> str:
     """
     bundled: dict[str, str] = {}
     _bundle(name, read, bundled, ())
-    return "\n".join(bundled.values())
+    return bundled
 
 
 def _bundle(name: str, read: Callable[[str], str], bundled: dict[str, str], importers: tuple[str, ...]) -> None:
@@ -168,7 +182,7 @@ def _bundle(name: str, read: Callable[[str], str], bundled: dict[str, str], impo
     source = _SCRIPT_COMMENT.sub("", read(name))
     for match in _IMPORT.finditer(source):
         _bundle(_resolve(name, match[2]), read, bundled, (*importers, name))
-    bundled[name] = _as_function(name, source)
+    bundled[name] = _INDENTATION.sub("\n", _as_function(name, _COMMENT_BEHIND.sub("", source)))
 
 
 def _as_function(name: str, source: str) -> str:

@@ -11,12 +11,18 @@ from playwright.sync_api import Browser, Page, Route, expect
 from regsvc.config.host_sections import ServerSection
 from regsvc.config.host_style import READABLE, accent_of, contrast
 from regsvc.config.sections import Config
+from tests.bench.pages import OBSERVERS
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import TIMEOUT, OpenPage, is_wider_than_the_screen
 from tests.support.peers.minecraft_server import MinecraftServer
 from tests.support.stack import Stack
 
 ACCENT = "#ffcc00"
+LARGEST_SHIFT = 0.02  # CLS
+PAINTED = """() => new Promise((done) => {
+  new PerformanceObserver(() => done()).observe({ type: "paint", buffered: true });
+})"""
+SHIFT = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(window.cls))))"
 PAIRS = [
     *(("--text", back) for back in ("--page", "--card", "--sunken", "--accent-1", "--accent-2", "--accent-3")),
     *(("--quiet", back) for back in ("--page", "--card", "--sunken", "--accent-1")),
@@ -110,6 +116,21 @@ def test_a_dismissed_announcement_does_not_come_back(open_page: OpenPage) -> Non
     page.get_by_role("link", name="Server", exact=True).click()
     expect(page.get_by_text("Server online")).to_be_visible()
     expect(page.locator(".announcement")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("path", "seen"), [("/", "online"), ("/register", "E-mail address"), ("/account", "Log in"), ("/server", "online")]
+)
+def test_nothing_moves_when_the_script_comes(stack: Stack, open_page: OpenPage, path: str, seen: str) -> None:
+    page = open_page("/chat-linked", size="phone")
+    page.add_init_script(OBSERVERS)
+    held: list[Route] = []
+    page.route("**/web/*.js", lambda route: held.append(route))
+    page.goto(f"{stack.daemon.base_url}{path}", wait_until="commit")
+    page.evaluate(PAINTED)
+    held[0].continue_()
+    expect(page.locator("#inside").get_by_text(seen).first).to_be_visible()
+    assert page.evaluate(SHIFT) < LARGEST_SHIFT
 
 
 def test_over_https_no_other_host_can_set_our_cookies(browser: Browser, stack: Stack) -> None:

@@ -8,7 +8,7 @@ from regsvc.web.assets import UnsupportedModule, bundle_modules
 def join(**files: str) -> str:
     """`page.js` with all it imports; `below_one` is the file `below/one.js`."""
     named = {f"{name.replace('_', '/')}.js": text for name, text in files.items()}
-    return bundle_modules("page.js", named.__getitem__)
+    return "\n".join(bundle_modules("page.js", named.__getitem__).values())
 
 
 def test_what_a_module_needs_stands_before_it() -> None:
@@ -44,7 +44,7 @@ def test_files_are_named_from_where_they_are() -> None:
     assert "const { up } = $up;" in joined
 
 
-def test_comments_are_left_out() -> None:
+def test_comments_and_indentation_are_left_out() -> None:
     page = [
         "// One of the pages.",
         "",
@@ -54,15 +54,27 @@ def test_comments_are_left_out() -> None:
         "function greet() {",
         "  // twice",
         '  const address = "https://example.org/*"; // ours',
+        "",
+        """  const text = "; // 'no comment'"; // that's one, which stays""",
         "  return /** @type {string} */ (`${address}//`);",
         "}",
         "/** @type {string} */ (greet());",
         "/** Greet again. */",
         "greet();",
     ]
-    kept = '\nfunction greet() {\n  const address = "https://example.org/*"; // ours\n  return (`${address}//`);\n}'
-    kept += "\n(greet());\ngreet();"
-    assert join(page="\n".join(page)) == f"const $page = (() => {{\n{kept}\nreturn {{  }};\n}})();"
+    kept = [
+        "const $page = (() => {",
+        "function greet() {",
+        'const address = "https://example.org/*";',
+        """const text = "; // 'no comment'"; // that's one, which stays""",
+        "return (`${address}//`);",
+        "}",
+        "(greet());",
+        "greet();",
+        "return {  };",
+        "})();",
+    ]
+    assert join(page="\n".join(page)).splitlines() == kept
 
 
 @pytest.mark.parametrize(

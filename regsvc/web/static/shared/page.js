@@ -58,15 +58,11 @@ export function showSection(heading, ...children) {
  * @param {HTMLElement | null} announcement
  */
 function makeDismissible(announcement) {
-  if (announcement === null || announcement.querySelector("button") !== null) {
-    return;
-  }
-  const dismiss = () => {
+  announcement?.querySelector("button")?.addEventListener("click", () => {
     setCookie("companion_announcement", announcement.dataset.id ?? "");
     announcement.remove();
     byId("main").focus();
-  };
-  announcement.append(button(t("dismiss"), dismiss, "plain"));
+  });
 }
 
 /** Remove the host's pictures that cannot be loaded; one that failed before we listened is asked for once more. */

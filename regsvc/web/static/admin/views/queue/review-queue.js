@@ -97,7 +97,7 @@ export class ReviewQueue {
     return this.current === null || isGone(this.current);
   }
 
-  /** Return the applicant to open once the current one is decided about or asked: the next, or else the last; or null. */
+  /** Return the applicant to open once the current one is decided about or asked: the next, else the last; or null. */
   nextAfterDecision() {
     const { list } = this.applicants;
     const behind = new Set(list.slice(this.current === null ? 0 : list.indexOf(this.current) + 1));
