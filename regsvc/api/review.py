@@ -41,7 +41,7 @@ class AskRequest(Request, frozen=True, kw_only=True):
 async def ask(call: ApiHandler, request: AskRequest) -> DecisionReply:
     """Ask an applicant something: the application stays pending, and waits for the answer (`waitingFor`).
 
-    The applicant is mailed a link to it; `warnings` has `not_mailed` if they cannot be. A question that is open stays
+    The applicant is mailed a link to it; `warnings` says if they cannot be. A question that is open stays
     open beside another one, and an answer answers both.
     """
     asked = await call.run(call.services.decisions.ask, request.username, request.question, call.principal)

@@ -20,6 +20,7 @@ import { ownWhy } from "../shared/why.js";
 
 const NOT_FOUND = "application_not_found";
 const CONFETTI = 20;
+const MINUTE = 60_000; // milliseconds
 
 /** @type {Record<string, string>} how the headline looks; that of an approval is told in words of its own below */
 const KINDS = {
@@ -28,6 +29,18 @@ const KINDS = {
   rejected: "info",
   banned: "bad",
 };
+
+const CROSS = "M10 10 22 22M22 10 10 22";
+
+/** @type {Record<string, [string, string]>} the icon of the tab once there is a decision: its colour and its stroke */
+const MARKS = {
+  approved: ["#1e7d45", "M9 17l5 5 9-12"],
+  rejected: ["#5c6670", CROSS],
+  banned: ["#5c6670", CROSS],
+};
+
+const tabIcon = /** @type {HTMLLinkElement} */ (document.querySelector("link[rel=icon]"));
+const hostIcon = tabIcon.href;
 
 const api = new Api();
 const stream = new EventStream(
@@ -42,6 +55,8 @@ const liveness = make("p", { class: "quiet-text" });
 /** @type {Application | null} what is shown */
 let shown = null;
 let current = Date.now(); // when what is shown was true
+/** @type {"live" | "lost" | "off"} */
+let connection = "off";
 
 /** @param {HTMLElement} content */
 async function render(content) {
@@ -76,10 +91,11 @@ async function render(content) {
 function show(application) {
   const before = shown;
   shown = application;
-  current = Date.now();
+  showTime(Date.now());
   if (before === null || before.status !== application.status) {
     notice.show(headline(application), KINDS[application.status]);
     document.title = `${t(`status_${application.status}`)} – ${config.webServerPrefix}`;
+    showTabIcon(application.status);
   }
   if (overviewState(before) !== overviewState(application)) {
     replaceContent(overview, renderOverview(application));
@@ -96,6 +112,34 @@ function show(application) {
     const parts = { api, application, isOpen, show, onNewToken };
     replaceContent(sections, answersSection(parts), emailSection(parts));
   }
+}
+
+/**
+ * Show the decision in the tab, too, for those who wait in another one.
+ *
+ * @param {string} status
+ */
+function showTabIcon(status) {
+  if (MARKS[status] === undefined) {
+    tabIcon.href = hostIcon;
+    return;
+  }
+  const [colour, stroke] = MARKS[status];
+  const square = `<rect width='32' height='32' rx='7' fill='${colour}'/>`;
+  const mark = `<path d='${stroke}' fill='none' stroke='#fff' stroke-width='4' stroke-linecap='round'/>`;
+  const picture = `<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'>${square}${mark}</svg>`;
+  tabIcon.href = `data:image/svg+xml,${encodeURIComponent(picture)}`;
+}
+
+/**
+ * Show when what is shown was true.
+ *
+ * @param {number} time
+ */
+function showTime(time) {
+  current = time;
+  const words = t(connection === "lost" ? "live_lost" : "live", { time: formatTime(current) });
+  liveness.textContent = connection === "off" ? "" : words;
 }
 
 /** @param {Application | null} application */
@@ -208,18 +252,20 @@ function showNothing(message) {
   );
 }
 
-/** @param {{ is: string, error?: any }} state */
+/** @param {{ is: "live" | "lost" | "off", error?: any }} state */
 function onState({ is, error }) {
   if (error?.code === NOT_FOUND) {
     showNothing(error.message);
     return;
   }
-  const time = formatTime(current);
-  liveness.textContent = is === "off" ? "" : t(is === "live" ? "live" : "live_lost", { time });
+  connection = is;
+  showTime(is === "live" ? Date.now() : current);
   if (error?.status) {
     api.get("application").then(show, () => {}); // refused, perhaps as one of too many: it is asked from time to time
   }
 }
+
+setInterval(() => connection === "live" && showTime(Date.now()), MINUTE); // a stream that fell silent would be lost
 
 // Opening another link in the same tab changes what is behind the "#", and loads nothing.
 addEventListener("hashchange", () => startPage(render));
