@@ -113,7 +113,10 @@ class UsersQuery(Request, frozen=True, kw_only=True):
     sort: (
         Annotated[
             Literal["newest", "oldest", "name", "score"],
-            Meta(description="`newest`, for `pending` `oldest`. `score`, the highest first, is for `pending`."),
+            Meta(
+                description="`newest`, for `pending` `oldest`. `score`, the highest first, is for `pending`. There, in "
+                "every order, who waits for the team comes before who has to answer a question."
+            ),
         ]
         | None
     ) = None
@@ -121,6 +124,13 @@ class UsersQuery(Request, frozen=True, kw_only=True):
     user_language: Annotated[Language, Meta(description="The applicants' language; for `pending`.")] | None = None
     below_pass: Annotated[bool, Meta(description="Fewer points so far than are needed; for `pending`.")] = False
     has_signal: Annotated[bool, Meta(description="With a signal; for `pending`. The total is not counted.")] = False
+    waiting_for: (
+        Annotated[
+            Literal["review", "applicant"],
+            Meta(description="Who waits for the team, or has to answer its question; for `pending`."),
+        ]
+        | None
+    ) = None
     after: Annotated[str, Meta(description="`nextCursor` of the previous page; excludes `page`.")] | None = None
 
 
@@ -317,6 +327,7 @@ async def list_users(call: ApiHandler, query: UsersQuery) -> UsersReply:
             language=query.user_language,
             below_pass=query.below_pass,
             has_signal=query.has_signal,
+            waiting_for=query.waiting_for,
         ),
     )
     return UsersReply(

@@ -1,9 +1,9 @@
 """The list of users that admins see: filtered, sorted and paged, with the last rejections."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from peewee import JOIN, Case, Join, MySQLDatabase, Value, fn
 
@@ -28,8 +28,10 @@ from regsvc.users.signals import FindAccounts, Findings, Rejections, Signal, fin
 from regsvc.users.user_query import (
     ALL,
     SORTS,
+    Place,
     Sort,
     UserQuery,
+    WaitingFor,
     is_below_pass,
     make_cursor,
     parse_cursor,
@@ -37,9 +39,6 @@ from regsvc.users.user_query import (
     search_condition,
     validate,
 )
-
-WaitingFor = Literal["review", "applicant"]
-"""For whom a pending user waits: for the team, or the team for the user's answer."""
 
 
 def waiting_for(user: Any) -> WaitingFor | None:
@@ -130,7 +129,7 @@ class UserList:
         """Return a page; one past the end is empty. Raises `InvalidField` with the name of the query parameter."""
         validate(query)
         is_queue = query.status == PENDING
-        sort = SORTS[query.sort or ("oldest" if is_queue else "newest")]
+        sort = replace(SORTS[query.sort or ("oldest" if is_queue else "newest")], is_queue=is_queue)
         size = query.size or (_REVIEW_QUEUE_SIZE if is_queue else _DEFAULT_SIZE)
         users = self._matching(query, sort)
         if query.has_signal:
@@ -148,30 +147,30 @@ class UserList:
         """
         after = None if query.after is None else parse_cursor(query.after, sort)
         start = ((query.page or 1) - 1) * size
-        found, examined, is_end = list[tuple[int | str, UserListItem]](), 0, False
+        found, examined, is_end = list[tuple[Place, UserListItem]](), 0, False
         while not is_end and len(found) <= start + size and examined < _MAX_EXAMINED:
             rows, _total = users.load(_REVIEW_QUEUE_SIZE, after=after)
             rows = [row for row in rows if row.username is not None]
             entries = zip(rows, self._entries(rows), strict=True)
-            found += [(row.position, it) for row, it in entries if any(map(is_warning, it.signals))]
-            after, examined, is_end = rows[-1].position if rows else after, examined + len(rows), not rows
+            found += [(_place_of(row), it) for row, it in entries if any(map(is_warning, it.signals))]
+            after, examined, is_end = _place_of(rows[-1]) if rows else after, examined + len(rows), not rows
         shown = found[start : start + size]
         has_more = len(found) > start + size
-        position = shown[-1][0] if has_more else after
-        has_next = (has_more or not is_end) and position is not None
+        place = shown[-1][0] if has_more else after
+        has_next = (has_more or not is_end) and place is not None
         return UserPage(
-            entries=tuple(entry for _position, entry in shown),
+            entries=tuple(entry for _place, entry in shown),
             page=None if query.after is not None else query.page or 1,
             size=size,
             total=None,
             has_next=has_next,
             has_prev=query.after is not None or start > 0,
-            next_cursor=make_cursor(sort.name, position) if has_next and position is not None else None,
+            next_cursor=make_cursor(sort, place) if has_next and place is not None else None,
         )
 
     def find_user(self, username: str) -> UserListItem | None:
         """Return the user with this name, compared case-insensitively, or None."""
-        ids = User.select(User.id, User.id.alias("position"), Value(1).alias("total"))
+        ids = User.select(User.id, Value(0).alias("part"), User.id.alias("position"), Value(1).alias("total"))
         row = _full_rows(ids.where(User.username_key == name_key(username))).first()
         return None if row is None else self._entries([row])[0]
 
@@ -190,7 +189,7 @@ class UserList:
             total=total,
             has_next=has_next,
             has_prev=page != 1,
-            next_cursor=make_cursor(sort.name, rows[-1].position) if has_next else None,
+            next_cursor=make_cursor(sort, _place_of(rows[-1])) if has_next else None,
         )
 
     def _entries(self, rows: Sequence[Any]) -> tuple[UserListItem, ...]:
@@ -246,6 +245,8 @@ class UserList:
             conditions.append(User.language == query.language)
         if query.below_pass:
             conditions.append(is_below_pass())
+        if query.waiting_for is not None:
+            conditions.append(User.is_asked == (query.waiting_for == "applicant"))
         filters = self._state_filters(query)
         if filters is None:
             conditions.append(User.id < 0)  # no user
@@ -293,24 +294,24 @@ class _Matching:
         `is_scan`: no index finds them; `is_long`: they are known to be more than `MAX_COUNT`.
         """
         self._sort = sort
-        self._position = position_of(first, sort)
-        self._keys = first.id.alias("id"), self._position.alias("position")
+        self._place = sort.part, position_of(first, sort)
+        self._keys = first.id.alias("id"), self._place[0].alias("part"), self._place[1].alias("position")
         rows = User.select().from_(tables)
         self._rows = rows.where(*conditions) if conditions else rows
         self._is_scan = is_scan
         self._is_long = is_long
 
-    def load(self, size: int, offset: int = 0, after: int | str | None = None) -> tuple[list[Any], int | None]:
-        """Return the users at `offset`, or past the value `after`, and how many match; None: more than `MAX_COUNT`."""
+    def load(self, size: int, offset: int = 0, after: Place | None = None) -> tuple[list[Any], int | None]:
+        """Return the users at `offset`, or past the place `after`, and how many match; None: more than `MAX_COUNT`."""
         if offset > MAX_COUNT:
             return self._load_far(size, offset)
         matching, many = self._rows.select(*self._keys), Value(MAX_COUNT + 1)
         if self._is_scan:  # once, for the page and the total
             hits = matching.limit(MAX_COUNT + 1).alias("hits")
             total = fn.COUNT(1).over().alias("total")
-            found = User.select(hits.c.id, hits.c.position, total).from_(hits).alias("found")
-            ids = User.select(found.c.id, found.c.position, found.c.total).from_(found)
-            rows = self._load(ids, found.c.position, size, offset, after)
+            found = User.select(hits.c.id, hits.c.part, hits.c.position, total).from_(hits).alias("found")
+            ids = User.select(found.c.id, found.c.part, found.c.position, found.c.total).from_(found)
+            rows = self._load(ids, (found.c.part, found.c.position), size, offset, after)
         else:
             rows = self._load_by_index(many if self._is_long else _counting(matching), size, offset, after)
         is_end = not rows and (offset > 0 or after is not None)
@@ -330,24 +331,27 @@ class _Matching:
 
     def _load_by_index(self, total: Any, *place: Any, is_reversed: bool = False) -> list[Any]:
         ids = self._rows.select(*self._keys, total.alias("total"))
-        return self._load(ids, self._position, *place, is_reversed=is_reversed)
+        return self._load(ids, self._place, *place, is_reversed=is_reversed)
 
     def _load(
         self,
         ids: Any,
-        position: Any,
+        columns: tuple[Any, Any],
         size: int,
         offset: int,
-        after: int | str | None = None,
+        after: Place | None = None,
         *,
         is_reversed: bool = False,
     ) -> list[Any]:
         """Load the users that `ids` selects. Skipping rows is cheap in an index and expensive in the table."""
         if after is not None:
-            ids = ids.where(self._sort.is_past(position, after))
-        ids = ids.order_by(self._sort.order(position, is_reversed=is_reversed)).limit(size).offset(offset)
-        rows = _full_rows(ids)
-        return sorted(rows, key=lambda row: row.position, reverse=self._sort.is_descending)
+            ids = ids.where(self._sort.is_past(*columns, after))
+        ids = ids.order_by(*self._sort.order(*columns, is_reversed=is_reversed)).limit(size).offset(offset)
+        return self._sort.arrange(_full_rows(ids))
+
+
+def _place_of(row: Any) -> Place:
+    return int(row.part), row.position
 
 
 def _counting(query: Any) -> Any:
@@ -409,7 +413,7 @@ def _own(model: Any, column: Any) -> Any:
 
 
 def _full_rows(ids: Any) -> Any:
-    """Return a query for the list rows of `ids`, a query for `id`, `position` and `total`.
+    """Return a query for the list rows of `ids`, a query for `id`, `part`, `position` and `total`.
 
     A user without a player row has `plugin_state` None; where SQL deleted a user of whom a sync record is left, all is.
     """
@@ -417,6 +421,7 @@ def _full_rows(ids: Any) -> Any:
     return (
         _join_player(
             User.select(
+                selected.c.part,
                 selected.c.position,
                 selected.c.total,
                 User.id,

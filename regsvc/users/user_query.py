@@ -3,11 +3,12 @@
 import base64
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
-from peewee import SQL, MySQLDatabase, fn
+from peewee import SQL, MySQLDatabase, Value, fn
 
 from regsvc.core.errors import InvalidField
 from regsvc.database.models import PENDING, STATUSES, StoredQuestionnaire, User
@@ -17,6 +18,12 @@ PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "p
 
 LISTED_STATES: Final = ("listed", "waiting", "removed", "conflict", "absent", "off")
 """Values of `allowlist`: `Gates.listed_state`."""
+
+WaitingFor = Literal["review", "applicant"]
+"""For whom a pending user waits: for the team, or the team for the user's answer."""
+
+Place = tuple[int, int | str]
+"""Where a user is in an order: the part of the list, and the position in it."""
 
 ALL: Final = "all"
 MAX_SIZE: Final = 500
@@ -44,6 +51,7 @@ class UserQuery:
     language: str | None = None
     below_pass: bool = False
     has_signal: bool = False
+    waiting_for: WaitingFor | None = None
 
     @property
     def queue_filters(self) -> dict[str, bool]:
@@ -56,23 +64,39 @@ class UserQuery:
             "language": self.language is not None,
             "below_pass": self.below_pass,
             "has_signal": self.has_signal,
+            "waiting_for": self.waiting_for is not None,
             "sort": self.sort == "score",
         }
 
 
 @dataclass(frozen=True)
 class Sort:
-    """A sort order: by name, by id, or by score and then by id."""
+    """A sort order: by name, by id, or by score and then by id. The queue begins with who waits for the team."""
 
     name: str
     is_descending: bool = False
+    is_queue: bool = False
 
-    def order(self, column: Any, *, is_reversed: bool = False) -> Any:
-        return column.desc() if self.is_descending != is_reversed else column.asc()
+    @property
+    def part(self) -> Any:
+        """Return the part of the list that a user is in, as a value."""
+        return User.is_asked if self.is_queue else Value(0)
 
-    def is_past(self, column: Any, value: int | str) -> Any:
-        """Return the condition that a row comes after the one with this value."""
-        return column < value if self.is_descending else column > value
+    def order(self, part: Any, position: Any, *, is_reversed: bool = False) -> list[Any]:
+        """Return what to sort rows by, whose columns these are."""
+        by = [position.desc() if self.is_descending != is_reversed else position.asc()]
+        return [part.desc() if is_reversed else part.asc(), *by] if self.is_queue else by
+
+    def is_past(self, part: Any, position: Any, place: Place) -> Any:
+        """Return the condition that a row comes after the one at this place."""
+        before, value = place
+        is_past = position < value if self.is_descending else position > value
+        return (part > before) | ((part == before) & is_past) if self.is_queue else is_past
+
+    def arrange(self, rows: Iterable[Any]) -> list[Any]:
+        """Return loaded rows in this order."""
+        by_position = sorted(rows, key=lambda row: row.position, reverse=self.is_descending)
+        return sorted(by_position, key=lambda row: int(row.part))
 
 
 # Ids count up and are never reused: they order users by when they were created or adopted here.
@@ -97,8 +121,7 @@ def position_of(users: Any, sort: Sort) -> Any:
         return users.username_key
     if sort.name != "score":
         return users.id
-    score = StoredQuestionnaire.select(StoredQuestionnaire.score).where(StoredQuestionnaire.user == users.id)
-    return (fn.COALESCE(score, -1) + 2) * _ID_RANGE - users.id
+    return (fn.COALESCE(_of_result(StoredQuestionnaire.score, users), -1) + 2) * _ID_RANGE - users.id
 
 
 def search_condition(text: str, match: str, *, in_answers: bool = False) -> Any:
@@ -111,7 +134,7 @@ def search_condition(text: str, match: str, *, in_answers: bool = False) -> Any:
     # INSTR has no wildcards, so there is nothing to escape.
     condition = (fn.INSTR(User.username_key, text) > 0) | (fn.INSTR(User.email_key, text) > 0)
     if in_answers:
-        condition |= fn.EXISTS(_results().where(fn.INSTR(fn.LOWER(_answers()), _as_in_json(text)) > 0))
+        condition |= _of_result(fn.INSTR(fn.LOWER(_answers()), _as_in_json(text))) > 0
     address = _parse_address(text)
     if address is not None:
         return condition | (User.registration_ip == address)
@@ -122,11 +145,12 @@ def search_condition(text: str, match: str, *, in_answers: bool = False) -> Any:
 
 def is_below_pass() -> Any:
     """Return the condition that the user's answers have fewer points so far than are needed."""
-    return fn.EXISTS(_results().where(StoredQuestionnaire.score < StoredQuestionnaire.pass_score))
+    return _of_result(StoredQuestionnaire.score - StoredQuestionnaire.pass_score) < 0
 
 
-def _results() -> Any:
-    return StoredQuestionnaire.select(StoredQuestionnaire.id).where(StoredQuestionnaire.user == User.id)
+def _of_result(value: Any, users: Any = User) -> Any:
+    """Return this value of the user's result: looked up for each user, while a condition may be met in all results."""
+    return StoredQuestionnaire.select(value).where(StoredQuestionnaire.user == users.id)
 
 
 def _answers() -> Any:
@@ -158,6 +182,7 @@ def validate(query: UserQuery) -> None:
         "allowlist": query.allowlist in (ALL, *LISTED_STATES),
         "sort": query.sort is None or query.sort in SORTS,
         "after": query.after is None or query.page is None,
+        "waiting_for": query.waiting_for in (None, *get_args(WaitingFor)),
     }
     if query.status != PENDING:
         is_valid |= {name: not is_set and is_valid.get(name, True) for name, is_set in query.queue_filters.items()}
@@ -166,20 +191,22 @@ def validate(query: UserQuery) -> None:
             raise InvalidField(field)
 
 
-def make_cursor(sort: str, value: int | str) -> str:
-    """Return the cursor for the rows after the one that this order has at this value."""
-    return base64.urlsafe_b64encode(f"{sort}:{value}".encode()).decode().rstrip("=")
+def make_cursor(sort: Sort, place: Place) -> str:
+    """Return the cursor for the rows after the one that this order has at this place."""
+    part, value = place
+    name = f"queue:{part}:{sort.name}" if sort.is_queue else sort.name
+    return base64.urlsafe_b64encode(f"{name}:{value}".encode()).decode().rstrip("=")
 
 
-def parse_cursor(cursor: str, sort: Sort) -> int | str:
-    """Return the sort value at which the page before ended. Raises `InvalidField` for a cursor of another order."""
+def parse_cursor(cursor: str, sort: Sort) -> Place:
+    """Return the place at which the page before ended. Raises `InvalidField` for a cursor of another order."""
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-        name, written = text.split(":", maxsplit=1)
+        _name, written = text.removeprefix("queue:0:").removeprefix("queue:1:").split(":", maxsplit=1)
         value = written if sort.name == "name" else int(written)
     except ValueError as error:
         raise InvalidField("after") from error
-    is_ours = name == sort.name and make_cursor(name, value) == cursor
-    if not is_ours or (isinstance(value, int) and not 0 <= value <= _MAX_ID):
+    place = int(text.startswith("queue:1:")), value
+    if make_cursor(sort, place) != cursor or (isinstance(value, int) and not 0 <= value <= _MAX_ID):
         raise InvalidField("after")
-    return value
+    return place

@@ -346,7 +346,7 @@ export type UserFields = { username: string; email: string | null; status: "pend
 
 export type UserStatusReply = { success: true; message?: string; data: NameStatusFields };
 
-export type UsersQuery = { language?: string | null; page?: number | null; size?: number | null; search?: string; match?: "part" | "whole"; status?: "all" | "approved" | "banned" | "pending" | "rejected"; plugin?: "absent" | "conflict" | "locked" | "off" | "pending" | "returned" | "synced" | null; allowlist?: "absent" | "conflict" | "listed" | "off" | "removed" | "waiting" | null; sort?: "name" | "newest" | "oldest" | "score" | null; platform?: "bedrock" | "java" | null; userLanguage?: string | null; belowPass?: boolean; hasSignal?: boolean; after?: string | null };
+export type UsersQuery = { language?: string | null; page?: number | null; size?: number | null; search?: string; match?: "part" | "whole"; status?: "all" | "approved" | "banned" | "pending" | "rejected"; plugin?: "absent" | "conflict" | "locked" | "off" | "pending" | "returned" | "synced" | null; allowlist?: "absent" | "conflict" | "listed" | "off" | "removed" | "waiting" | null; sort?: "name" | "newest" | "oldest" | "score" | null; platform?: "bedrock" | "java" | null; userLanguage?: string | null; belowPass?: boolean; hasSignal?: boolean; waitingFor?: "applicant" | "review" | null; after?: string | null };
 
 export type UsersReply = { success: true; message?: string; users: Array<UserFields>; nextCursor: string | null; pagination: Pagination };
 

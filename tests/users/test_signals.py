@@ -321,9 +321,9 @@ def test_pages_of_an_order_by_score_and_of_signals(arrive: Arrive, clock: Manual
         assert found == [f"Player_{number}x" for number in range(7)], options
 
 
-@pytest.mark.parametrize("field", ["sort", "platform", "language", "below_pass", "has_signal"])
+@pytest.mark.parametrize("field", ["sort", "platform", "language", "below_pass", "has_signal", "waiting_for"])
 def test_they_are_those_of_the_queue_alone(arrive: Arrive, field: str) -> None:
-    values: dict[str, Any] = {"sort": "score", "platform": "java", "language": "en"}
+    values: dict[str, Any] = {"sort": "score", "platform": "java", "language": "en", "waiting_for": "review"}
     users = UserList(lambda name: False, Gates(True, lambda: False))
     with pytest.raises(InvalidField) as refused:
         users.list_users(UserQuery(**{field: values.get(field, True)}))

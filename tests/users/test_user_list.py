@@ -193,6 +193,32 @@ def test_applicants_are_found_by_the_address_they_registered_from(
     assert names(users.list_users(UserQuery(search=search, sort="name"))) == found
 
 
+@pytest.mark.every_database
+def test_who_waits_for_the_team_comes_before_who_has_to_answer(
+    users: UserList, make_user: MakeUser, clock: ManualClock
+) -> None:
+    """In every order, on numbered pages and along the cursors."""
+    for name in NAMES:
+        make_user(name)
+    User.update(status=PENDING).execute()
+    User.update(asked_at=clock()).where(User.username.in_(["Alice", "Dave", "Grace"])).execute()
+    ours, theirs = ["Bob", "Carol", "Eve", "Frank"], ["Alice", "Dave", "Grace"]
+    for sort in ("oldest", "newest", "name", "score"):
+        expected = [*reversed(ours), *reversed(theirs)] if sort == "newest" else ours + theirs
+        for size in (1, 3, 5):
+            cursors = list(walk(users, status="pending", sort=sort, size=size))
+            assert [name for page in cursors for name in names(page)] == expected, sort
+            numbers = range(1, -(-7 // size) + 1)
+            pages = [users.list_users(UserQuery(status="pending", sort=sort, size=size, page=it)) for it in numbers]
+            assert [name for page in pages for name in names(page)] == expected, sort
+        searched = walk(users, status="pending", sort=sort, search="example", size=2)
+        assert [name for page in searched for name in names(page)] == expected, sort
+    for waiting_for, waiting in (("review", ours), ("applicant", theirs)):
+        page = users.list_users(UserQuery(status="pending", waiting_for=waiting_for))  # type: ignore[arg-type]
+        assert (names(page), page.total) == (waiting, len(waiting))
+        assert {entry.waiting_for for entry in page.entries} == {waiting_for}
+
+
 def test_filters_hold_along_the_cursors(users: UserList, make_user: MakeUser) -> None:
     for number in range(12):
         make_user(f"{'even' if number % 2 == 0 else 'odd'}{number}", status=APPROVED if number % 3 else BANNED)

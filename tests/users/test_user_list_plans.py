@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from peewee import Database, SqliteDatabase
 
-from regsvc.database.models import Allowed, SyncRecord, User
+from regsvc.database.models import Allowed, StoredQuestionnaire, SyncRecord, User
 from regsvc.users import user_list
 from regsvc.users.gates import Gates
 from regsvc.users.user_list import UserList
@@ -18,7 +18,22 @@ from tests.support.manual_clock import ManualClock
 
 pytestmark = pytest.mark.every_database
 
+Statements = list[tuple[str, Any]]
+
 COUNT = 2_000
+ANALYZED = ("regsvc_user", "regsvc_sync_record", "regsvc_allowlist", "regsvc_questionnaire_result")
+QUEUES: list[dict[str, Any]] = [
+    *[{"sort": sort} for sort in ("newest", "oldest", "name", "score")],
+    {"waiting_for": "review"},
+    {"waiting_for": "applicant", "sort": "newest"},
+    {"has_signal": True},
+    {"has_signal": True, "sort": "score"},
+    {"below_pass": True},
+    {"platform": "java", "language": "en"},
+    {"search": "castle"},
+    {"search": "castle", "sort": "score"},
+    {"search": "castle", "waiting_for": "review", "platform": "java", "sort": "name"},
+]
 LISTS = list(
     product(
         [("", "part"), ("player_1", "part"), ("player_1", "whole")],
@@ -50,37 +65,47 @@ def may_scan(search: str, match: str, status: str, plugin: str, allowlist: str, 
 def crowd(our_database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Database:
     """Nearly all are approved, synced and listed; ten wait, twenty are locked, five are in conflict.
 
-    Twenty wait for the allowlist, five were removed from it.
+    Twenty wait for the allowlist, five were removed from it. Two who wait have to answer a question; those who wait
+    have given answers, as have some of the others.
     """
     monkeypatch.setattr(user_list, "MAX_COUNT", 100)
-    users, records, allowed = [], [], []
+    users, records, allowed, results = [], [], [], []
     for number in range(1, COUNT + 1):
         key, status = f"player_{number}", "pending" if number % 200 == 0 else "approved"
         state = "locked" if number % 100 == 1 else "conflict" if number % 400 == 2 else "synced"
         same = {"username_key": key, "changed_at": None}
+        asked_at = clock() if number % 1000 == 0 else None
         user = {"id": number, "username": key, "email_key": f"{key}@example.org", "status": status}
-        users.append(same | user | {"applied_status": status, "origin": "adopted", "created_at": clock()})
+        users.append(
+            same | user | {"applied_status": status, "origin": "adopted", "created_at": clock(), "asked_at": asked_at}
+        )
         record = {"user_id": number, "presence": "present", "plugin_state": state, "plugin_since": clock()}
         records.append(same | record)
+        if number % 50 == 0:
+            texts = {"nonce": "", "answers": '[{"answers": ["A castle."]}]', "summary": "", "submitted_at": clock()}
+            points = {"score": number % 7, "max_score": 9, "pass_score": 3, "is_passed": True, "requires_review": False}
+            results.append({"user": number} | texts | points)
         if status == "approved":
             state = "add" if number % 100 == 1 else "taken_off" if number % 400 == 2 else "listed"
             reason = "uuid_in_doubt" if number == 301 else None
             of = {"username_key": key, "username": key, "user_id": number, "state": state, "reason": reason}
             allowed.append(of | {"since": clock()})
     marked: tuple[type[User | SyncRecord], ...] = User, SyncRecord
-    for model, rows in ((User, users), (SyncRecord, records), (Allowed, allowed)):
+    for model, rows in ((User, users), (SyncRecord, records), (Allowed, allowed), (StoredQuestionnaire, results)):
         for start in range(0, COUNT, 500):
             model.insert_many(rows[start : start + 500]).execute()
     for model in marked:
         model.update(changed_at=None).execute()
     if not isinstance(our_database, SqliteDatabase):
-        our_database.execute_sql("ANALYZE TABLE regsvc_user, regsvc_sync_record, regsvc_allowlist").fetchall()
+        our_database.execute_sql(f"ANALYZE TABLE {', '.join(ANALYZED)}").fetchall()
     return our_database
 
 
 def scans(database: Database, sql: str, parameters: Any) -> Iterator[str]:
     """Yield what a statement reads whole of users, sync records and the allowlist, each as the database puts it."""
-    aliases = set(re.findall(r"[`\"]regsvc_(?:user|sync_record|allowlist)[`\"] AS [`\"](\w+)[`\"]", sql))
+    tables = r"\bregsvc_(?:user|sync_record|allowlist|questionnaire_result)"
+    aliases = set(re.findall(rf"{tables}[`\"] AS [`\"](\w+)|{tables} (\w+)", sql))
+    aliases = {alias for pair in aliases for alias in pair if alias}
     if isinstance(database, SqliteDatabase):
         for row in database.execute_sql(f"EXPLAIN QUERY PLAN {sql}", parameters).fetchall():
             found = re.match(r"SCAN (\w+)", row[3])
@@ -95,28 +120,53 @@ def scans(database: Database, sql: str, parameters: Any) -> Iterator[str]:
             yield str(row)
 
 
-def test_no_list_reads_all_users_without_need(crowd: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def statements_of(crowd: Database, patch: pytest.MonkeyPatch, query: dict[str, Any], is_after: bool) -> Statements:
+    """Return what the list runs for its first page, or for the next one, if there is one."""
     users = UserList(lambda name: False, Gates(True, lambda: True))
-    statements: list[tuple[str, Any]] = []
+    statements: Statements = []
     execute: Any = crowd.execute_sql
 
     def record(sql: str, parameters: Any = None, *rest: Any) -> Any:
         statements.append((sql, parameters))
         return execute(sql, parameters, *rest)
 
+    with patch.context() as patched:
+        patched.setattr(crowd, "execute_sql", record)
+        page = users.list_users(UserQuery(**query, size=3))
+        if is_after and page.next_cursor is not None:
+            statements.clear()
+            users.list_users(UserQuery(**query, size=3, after=page.next_cursor))
+    assert statements
+    return statements
+
+
+def test_no_list_reads_all_users_without_need(crowd: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     def check(case: tuple[tuple[str, str], str, tuple[str, str], str, bool]) -> None:
         (search, match), status, (plugin, allowlist), sort, is_after = case
-        query = {"search": search, "match": match, "status": status, "plugin": plugin, "sort": sort, "size": 3}
-        query["allowlist"] = allowlist
-        statements.clear()
-        with monkeypatch.context() as patched:
-            patched.setattr(crowd, "execute_sql", record)
-            page = users.list_users(UserQuery(**query))  # type: ignore[arg-type]
-            if is_after and page.next_cursor is not None:
-                statements.clear()
-                users.list_users(UserQuery(**query, after=page.next_cursor))  # type: ignore[arg-type]
-        assert statements
+        query = {"search": search, "match": match, "status": status, "plugin": plugin, "sort": sort}
+        statements = statements_of(crowd, monkeypatch, query | {"allowlist": allowlist}, is_after)
         read = [found for sql, parameters in statements for found in scans(crowd, sql, parameters)]
         assert not read or may_scan(search, match, status, plugin, allowlist, sort), "\n".join(read)
 
     assert_each(LISTS, check)
+
+
+def test_the_queue_never_reads_all_users(crowd: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it is filtered by, answers and signals included, it reads those who wait."""
+
+    def check(case: tuple[dict[str, Any], bool]) -> None:
+        query, is_after = case
+        for sql, parameters in statements_of(crowd, monkeypatch, query | {"status": "pending"}, is_after):
+            assert list(scans(crowd, sql, parameters)) == [], sql
+
+    assert_each(list(product(QUEUES, [False, True])), check)
+
+
+def test_the_queue_is_read_in_order(crowd: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its usual order is that of an index, so that a page of a long queue costs no more than one of a short one."""
+    explain = "EXPLAIN QUERY PLAN" if isinstance(crowd, SqliteDatabase) else "EXPLAIN"
+    for is_after in (False, True):
+        [(sql, parameters), *_signals] = statements_of(crowd, monkeypatch, {"status": "pending"}, is_after)
+        plan = str(crowd.execute_sql(f"{explain} {sql}", parameters).fetchall())
+        assert "regsvc_user_waiting" in plan
+        assert not re.search("filesort|TEMP B-TREE", plan), plan

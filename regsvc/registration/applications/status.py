@@ -22,7 +22,8 @@ from regsvc.users.questions import QuestionRecord, find_questions
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import needs_password
 from regsvc.users.user_details import AnsweredQuestion
-from regsvc.users.user_list import WaitingFor, waiting_for
+from regsvc.users.user_list import waiting_for
+from regsvc.users.user_query import WaitingFor
 
 _DECISIONS: Final = 50
 _FEWEST_DECISIONS: Final = 5

@@ -108,8 +108,8 @@ export class Applicants {
   }
 
   /**
-   * Load users who have just registered; they come last. Returns false if the list has to be loaded again instead:
-   * there are too many of them, or a search may not match them. Throws a Refusal.
+   * Load users who have just registered; they come last of those who wait for the team. Returns false if the list has to
+   * be loaded again instead: there are too many of them, or a search may not match them. Throws a Refusal.
    *
    * @param {string[]} names
    */
@@ -133,8 +133,10 @@ export class Applicants {
   /** @param {ListedUser[]} users */
   add(users) {
     const added = users.filter(({ username }) => this.find(username) === null);
+    const isAsked = (/** @type {ListedUser} */ { waitingFor }) => waitingFor === "applicant";
     batch(() => {
-      this.#list.value = [...this.list, ...added];
+      const all = [...this.list, ...added];
+      this.#list.value = [...all.filter((user) => !isAsked(user)), ...all.filter(isAsked)];
       this.#total.value += this.#cursor === null ? added.length : 0;
     });
   }

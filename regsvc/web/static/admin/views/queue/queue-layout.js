@@ -7,6 +7,8 @@ import { formatNumber } from "../../phrases.js";
 import { Filters } from "../../table/filters.js";
 import { bulkBar } from "./bulk-bar.js";
 
+const WAITING_FOR = ["", "review", "applicant"];
+
 /** @typedef {import("./applicant.js").ActionName} ActionName */
 
 /**
@@ -62,6 +64,7 @@ export class QueueLayout {
       { name: "search", label: "search_queue", type: "search" },
       { name: "sort", label: "queue_sort", type: "select", options: optionsOf("sort", ["", "newest", "score"]) },
       { name: "show", label: "queue_show", type: "select", options: optionsOf("show", ["", "hasSignal", "belowPass"]) },
+      { name: "waitingFor", label: "queue_waits", type: "select", options: optionsOf("waits", WAITING_FOR) },
       { name: "platform", label: "platform", type: "select", options: optionsOf("platform", ["", "java", "bedrock"]) },
       { name: "userLanguage", label: "language", type: "select", options: languageOptions() },
     ];
