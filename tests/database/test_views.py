@@ -60,6 +60,22 @@ def test_the_queue_has_who_waits_and_since_when(services: ServiceHarness) -> Non
     assert (waiting["username"], waiting["email"]) == ("Alice", "alice@example.org")
     assert moment(waiting["registered_at"]) == came_at
     assert (waiting["plugin_state"], waiting["times_rejected"], waiting["last_rejected_at"]) == ("absent", 0, None)
+    assert (waiting["waiting_for"], waiting["answered_at"]) == ("review", None)
+
+
+def test_the_conversation_with_an_applicant_can_be_read(services: ServiceHarness) -> None:
+    services.register("Alice")
+    services.ask("Alice")
+    [asked] = services.ours.query("SELECT * FROM regsvc_v_questions")
+    assert (asked["author"], asked["question"], asked["answer"], asked["is_open"]) == ("Olivia", "Which Bob?", None, 1)
+    [waiting] = services.ours.query("SELECT * FROM regsvc_v_review_queue")
+    assert waiting["waiting_for"] == "applicant"
+    services.clock.advance(hours=1)
+    services.answer("Alice")
+    [asked] = services.ours.query("SELECT * FROM regsvc_v_questions")
+    assert (asked["answer"], asked["is_open"]) == ("The builder.", 0)
+    [waiting] = services.ours.query("SELECT * FROM regsvc_v_review_queue")
+    assert (waiting["waiting_for"], moment(waiting["answered_at"])) == ("review", services.clock())
 
 
 def test_the_queue_tells_that_somebody_took_the_name_in_the_game(services: ServiceHarness) -> None:

@@ -104,6 +104,14 @@ class ServiceHarness:
             self.app.services.decisions.decide, name, transition, OLIVIA, DecisionDetails(**details)
         )
 
+    def ask(self, name: str, question: str = "Which Bob?") -> DecisionResult:
+        return self.app.worker.run_here(self.app.services.decisions.ask, name, question, OLIVIA)
+
+    def answer(self, name: str, text: str = "The builder.") -> None:
+        """Answer the newest question, with the token of the application."""
+        token = self.app.application_tokens.token_of(self.user(name))
+        asyncio.run(self.app.services.application_changes.answer_question(token, text, CALLER))
+
     def set_password(self, name: str, password: str) -> DecisionResult:
         """Set a password as the command line does."""
         return self.app.services.password_changes.set_here(name, password, Actor(name))

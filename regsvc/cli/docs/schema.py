@@ -70,15 +70,17 @@ def list_tables() -> list[Relation]:
 
 
 def list_views() -> list[Relation]:
-    """Return all views in the order in which the migrations create them."""
-    views = []
+    """Return all views in the order in which the migrations first create them, as the last one defines each."""
+    views = {}
     for migration in list_migrations():
         for statement in split_statements(getattr(migration.module, "VIEWS", "")):
+            if statement.startswith("DROP VIEW "):
+                continue
             opening = _VIEW.match(statement)
             assert opening is not None, f"a view without a name or a note: {statement[:60]}"
             columns = [Column(name, note) for name, note in _VIEW_COLUMN.findall(statement, opening.end())]
-            views.append(Relation(opening[1], opening[2], columns))
-    return views
+            views[opening[1]] = Relation(opening[1], opening[2], columns)
+    return list(views.values())
 
 
 def _table_statements() -> Iterator[str]:

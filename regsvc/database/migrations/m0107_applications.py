@@ -94,4 +94,30 @@ SELECT
   CASE WHEN u.status = 'pending' AND u.asked_at IS NOT NULL AND q.answered_at IS NULL THEN 1 ELSE 0 END AS is_open -- the application waits for the answer
 FROM regsvc_question q
 LEFT JOIN regsvc_user u ON u.id = q.user_id;
+
+DROP VIEW IF EXISTS regsvc_v_review_queue;
+
+CREATE {view} regsvc_v_review_queue AS -- users waiting for a review
+SELECT
+  u.id AS id, -- id of the user; ascending in order of registration
+  u.username AS username, -- as the player writes it
+  u.username_key AS username_key, -- in lower case
+  u.email AS email, -- as given
+  u.is_email_verified AS is_email_verified, -- proven by a code or a mailed link
+  u.platform AS platform, -- edition of the game
+  u.language AS language, -- language of mails and messages
+  u.origin AS origin, -- how the user was created
+  u.registration_ip AS registration_ip, -- the client's address
+  u.created_at AS registered_at, -- when the user registered
+  CASE WHEN u.asked_at IS NULL THEN 'review' ELSE 'applicant' END AS waiting_for, -- applicant: has to answer a question first
+  u.answered_at AS answered_at, -- when the applicant answered the last question
+  COALESCE(p.plugin_state, 'pending') AS plugin_state, -- conflict: the game has a row of this name that belongs to another person
+  p.plugin_since AS plugin_since, -- since when it is in this state
+  (SELECT COUNT(*) FROM regsvc_review r
+    WHERE r.username_key = u.username_key AND r.transition = 'reject') AS times_rejected, -- earlier rejections of this name
+  (SELECT MAX(r.reviewed_at) FROM regsvc_review r
+    WHERE r.username_key = u.username_key AND r.transition = 'reject') AS last_rejected_at -- last rejection
+FROM regsvc_user u
+LEFT JOIN regsvc_sync_record p ON p.username_key = u.username_key
+WHERE u.status = 'pending';
 """
