@@ -52,6 +52,7 @@ DEVELOPMENT = [
     "mcstatus>=14.2",
     "aio-mc-rcon>=3.5",
     "Authlib>=1.9.8",
+    "nonebot-adapter-onebot>=2.4.6",
     "PyNaCl>=1.6.2",
     "openapi-spec-validator>=0.9",
     "jsonschema-rs>=0.60",

@@ -30,6 +30,7 @@ from regsvc.api.routes import ROUTES
 from regsvc.api.services import Services
 from regsvc.core.addresses import client_address, network_key, trusted_networks
 from regsvc.core.errors import BodyTooLarge, Category, HeadersTooLarge, MalformedRequest, Overloaded, Refusal
+from regsvc.team_chat.platform import ONEBOT_PATH
 
 MAX_DISCARDED_BYTES = 1024 * 1024
 
@@ -109,6 +110,10 @@ class ApiApplication(ServingApplication):
         is_legacy = self.services.config.http.legacy_status
         if is_legacy and is_socket_request(request):
             return self.get_handler_delegate(request, EventSocketHandler)
+        if request.path == ONEBOT_PATH and self.services.team_chat.onebot:
+            from regsvc.api.onebot_socket import OneBotHandler
+
+            return self.get_handler_delegate(request, OneBotHandler)
         routes = self._by_path[is_legacy].get(request.path)
         if routes is None:
             return super().find_handler(request, **kwargs)

@@ -676,6 +676,11 @@ class App:
         for stop in (self.profiles.stop, *(it.stop for it in self.deliveries), *(it.stop for it in telegram)):
             stop()
 
+    def hasten(self) -> None:
+        """Make those messages due that have waited for what is known, or connected, by now. Blocking."""
+        self.console.hasten()
+        self.services.team_chat.hasten()
+
     def open(self, *, is_open: bool = True) -> None:
         """Let services run, since the database has our tables, or keep them from it: clients get 503."""
         for worker in self._workers:
@@ -684,6 +689,7 @@ class App:
     def end_streams(self) -> None:
         """End all live streams, and every one opened later."""
         self.events.close()
+        self.services.team_chat.close()
         self.application_streams.close()
 
     async def follow_installation(self) -> None:

@@ -285,11 +285,14 @@ async def _test_chat(app: App, platform: Platform, wait: timedelta) -> int:
     run, language = app.worker.run_here, app.team_chat_queue.language_of(platform.chat)
     number = run(begin_test, platform.chat, app.context.now)
     try:
-        remote_id = await platform.post(make_test_card(number, app.translations, language, "test"), -number)
+        if platform.sends_itself:
+            remote_id = await platform.post(make_test_card(number, app.translations, language, "test"), -number)
+        else:
+            run(app.team_chat_queue.enqueue_test, platform.chat, number)
     except (TemporaryFailure, PermanentFailure) as error:
         print(f"{platform.chat.name}: not sent: {error}")
         return 1
-    print(f"{platform.chat.name}: sent; press the button within {format_duration(wait)} (Ctrl+C ends the wait)")
+    print(f"{platform.chat.name}: sent; answer it within {format_duration(wait)} (Ctrl+C ends the wait)")
     ends_at, tester = app.context.now() + wait, None
     while tester is None and app.context.now() < ends_at:
         await asyncio.sleep(_TEST_INTERVAL)
@@ -297,7 +300,8 @@ async def _test_chat(app: App, platform: Platform, wait: timedelta) -> int:
     closed = make_test_card(
         number, app.translations, language, "test_answered" if tester else "test_over", tester or ""
     )
-    await platform.edit(remote_id, closed)
+    if platform.sends_itself:
+        await platform.edit(remote_id, closed)
     print(f"{platform.chat.name}: {f'answered by {tester}' if tester else 'nobody who may decide has answered'}")
     return 0 if tester else 1
 

@@ -295,7 +295,7 @@ class Daemon:
             Job(
                 "outbox",
                 CHECK_INTERVAL,
-                partial(wake_if_due, app.worker, app.outbox, app.deliveries, app.console.hasten),
+                partial(wake_if_due, app.worker, app.outbox, app.deliveries, app.hasten),
             ),
             Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
             Job("addresses", _ADDRESSES_EVERY, copy),

@@ -28,6 +28,7 @@ from regsvc.core.i18n.translation_files import list_languages
 
 _FIRST_FREE_PORT: Final = 1024
 _ODD_SECURITY: Final = {(465, "starttls"): "tls", (587, "tls"): "starttls", (25, "tls"): "starttls"}
+_SHORTEST_ACCESS_TOKEN: Final = 16
 _TEAM_CHAT_KEYS: Final = {
     "discord": ("token", "public_key", "channel"),
     "telegram": ("token", "channel"),
@@ -320,6 +321,9 @@ def _team_chats(config: Config) -> Iterator[BrokenRule]:
         if chat.platform == "discord" and not config.server.base_url.startswith("https://"):
             reason = "Discord sends clicks to a public https:// address; set server.base_url"
             yield BrokenRule(section, "platform", reason)
+        if chat.platform == "onebot" and 0 < len(chat.token) < _SHORTEST_ACCESS_TOKEN:
+            reason = "whoever guesses it decides for the team: use 16 characters or more (openssl rand -hex 20)"
+            yield BrokenRule(section, "token", reason)
         if not _is_confidential(chat.api_url):
             yield BrokenRule(section, "api_url", "the token must not be sent unencrypted; use https://")
         if chat.channel and chat.name in names:

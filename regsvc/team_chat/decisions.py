@@ -1,7 +1,7 @@
 """Actions of people in the team's chats: they link their accounts, decide and ask, by the rules of /admin."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -103,6 +103,14 @@ class TeamDecisions:
             details = DecisionDetails(click.text or None)
             self.decisions.decide(user.username, click.verb, principal, details, require)
         return f"done_{click.verb}", user.username
+
+    def find_click(self, click: Click, remote_id: str) -> Click:
+        """Return the click with the number of the message to which it replies. Raises `ChatMessageUnknown`."""
+        is_it = (TeamChatMessage.chat == click.chat.name) & (TeamChatMessage.remote_id == remote_id)
+        row = TeamChatMessage.get_or_none(is_it)
+        if row is None:
+            raise ChatMessageUnknown
+        return replace(click, number=int(row.id))
 
     def answer_test(self, click: Click) -> str:
         """Record who answered the message of `companion team-chat test`; returns their name. Raises as `check` does."""

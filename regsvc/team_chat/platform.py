@@ -13,6 +13,7 @@ from regsvc.config.host_sections import TeamChat
 from regsvc.core.addresses import is_loopback, is_private
 from regsvc.core.text import strip_invisible
 
+ONEBOT_PATH: Final = "/api/team-chat/onebot"
 _MARKS: Final = re.compile("[\u061c\u200b\u200e\u200f\u2060\ufeff]")
 """Marks that change the writing direction or have no width, beside those that `strip_invisible` knows."""
 _LINKING: Final = re.compile(r"([@#$/.:])(?=\S)")
@@ -73,6 +74,10 @@ class Platform(ABC):
     """The platform's name, as the audit log shows it."""
     longest: ClassVar[int]
     """Characters of all lines of a card together."""
+    labels: ClassVar[str] = ""
+    """What the keys of the labels' texts begin with."""
+    sends_itself: ClassVar[bool] = True
+    """Whether any process can send messages; else only the daemon that is connected."""
 
     def __init__(self, chat: TeamChat) -> None:
         self.chat = chat

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from regsvc.config.host_sections import TeamChat
 from regsvc.database.lease import TaskLease
@@ -13,7 +13,10 @@ from regsvc.team_chat.platform import Platform
 
 if TYPE_CHECKING:
     from regsvc.team_chat.discord import DiscordInteractions
+    from regsvc.team_chat.onebot import OneBotConnections
     from regsvc.team_chat.telegram import TelegramUpdates
+
+AnyPlatform = TypeVar("AnyPlatform", bound=Platform)
 
 RECEIVING: Final = timedelta(minutes=1)
 """How long one daemon alone asks for what people do, unless it asks again; longer than such a request."""
@@ -31,9 +34,16 @@ def _make_telegram(chat: TeamChat, base_url: str) -> Platform:
     return Telegram(chat, base_url)
 
 
+def _make_onebot(chat: TeamChat, base_url: str) -> Platform:
+    from regsvc.team_chat.onebot import OneBot
+
+    return OneBot(chat, base_url)
+
+
 PLATFORMS: Final[Mapping[str, Callable[[TeamChat, str], Platform]]] = {
     "discord": _make_discord,
     "telegram": _make_telegram,
+    "onebot": _make_onebot,
 }
 """Makers of platforms, given a chat and the address where people reach us; each imports what only it needs."""
 
@@ -51,6 +61,18 @@ class TeamChats:
     discord: "DiscordInteractions | None"
     telegram: "Sequence[TelegramUpdates]" = ()
     """One for each bot: what asks for updates until it is stopped."""
+    onebot: "Sequence[OneBotConnections]" = ()
+    """One for each access token: what implementations connect to."""
+
+    def close(self) -> None:
+        """End the connections of others."""
+        for connections in self.onebot:
+            connections.close()
+
+    def hasten(self) -> None:
+        """Make due what waited for a connection. Blocking: for a worker thread."""
+        for connections in self.onebot:
+            connections.hasten()
 
 
 def open_chats(
@@ -60,7 +82,8 @@ def open_chats(
     kinds = {platform.chat.platform for platform in platforms.values()}
     discord = _receive_from_discord(platforms, receiver) if "discord" in kinds else None
     telegram = _receive_from_telegram(platforms, receiver, make_lease) if "telegram" in kinds else ()
-    return TeamChats(platforms, discord, telegram)
+    onebot = _receive_from_onebot(platforms, receiver) if "onebot" in kinds else ()
+    return TeamChats(platforms, discord, telegram, onebot)
 
 
 def _receive_from_discord(platforms: Mapping[str, Platform], receiver: ChatReceiver) -> "DiscordInteractions":
@@ -75,9 +98,22 @@ def _receive_from_telegram(
 ) -> "list[TelegramUpdates]":
     from regsvc.team_chat.telegram import Telegram, TelegramUpdates
 
-    bots = dict[str, list[Telegram]]()
-    for platform in platforms.values():
-        if isinstance(platform, Telegram):
-            bots.setdefault(platform.chat.token, []).append(platform)
+    bots = _by_token(platforms, Telegram)
     names = {token: f"telegram:{sha256(token.encode()).hexdigest()[:16]}" for token in bots}
     return [TelegramUpdates(groups, receiver, make_lease(names[token])) for token, groups in bots.items()]
+
+
+def _receive_from_onebot(platforms: Mapping[str, Platform], receiver: ChatReceiver) -> "list[OneBotConnections]":
+    from regsvc.team_chat.onebot import OneBot, OneBotConnections
+
+    hasten = receiver.decisions.queue.hasten
+    return [OneBotConnections(groups, receiver, hasten) for groups in _by_token(platforms, OneBot).values()]
+
+
+def _by_token(platforms: Mapping[str, Platform], kind: type[AnyPlatform]) -> dict[str, list[AnyPlatform]]:
+    """Return the platforms of one kind by their token."""
+    found = dict[str, list[AnyPlatform]]()
+    for platform in platforms.values():
+        if isinstance(platform, kind):
+            found.setdefault(platform.chat.token, []).append(platform)
+    return found

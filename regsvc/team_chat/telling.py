@@ -84,6 +84,17 @@ class TeamChatQueue:
         for name, chat in self.chats.items():
             self.outbox.put(event, Recipient(name, name), self.language_of(chat), payload=payload)
 
+    def enqueue_test(self, chat: TeamChat, number: int) -> None:
+        """Enqueue a test message, for the daemon that is connected."""
+        language, payload = self.language_of(chat), json.dumps({"test": number})
+        self.outbox.put(TEST, Recipient(chat.name, chat.name), language, payload=payload)
+
+    def hasten(self, names: Sequence[str]) -> None:
+        """Make messages to these chats due that were to wait for long, since nothing was connected."""
+        is_waiting = OutboxEntry.next_attempt_at > self._now() + 2 * _RETRY_POLICY.claim  # and not being sent
+        to_them = (OutboxEntry.kind == KIND) & OutboxEntry.recipient_key.in_(names)
+        OutboxEntry.update(next_attempt_at=self._now()).where(to_them, is_waiting).execute()
+
     def tell_applicant(self, user: User) -> None:
         """Enqueue what an approved or rejected user is told on the platforms where their account is linked."""
         if not self._platforms:
@@ -164,7 +175,7 @@ class Cards:
             tuple(_fit(lines, platform.longest)),
             f"{queue}?name={quote(user.username, safe='')}" if is_named else queue,
             self.version_of(user),
-            {verb: words(verb) for verb in _VERBS} if is_open else {},
+            {verb: words(f"{platform.labels}{verb}", number=number) for verb in _VERBS} if is_open else {},
         )
 
     def close(self, card_of: Card, key: str, platform: Platform, language: str) -> Card:
@@ -271,6 +282,12 @@ class TeamChatTransport(Transport):
         platform = self._platforms.get(message.recipient_key)
         if platform is None:
             raise Drop("this chat is not configured any more")
+        if "test" in payload:
+            row = TeamChatMessage.get_or_none(TeamChatMessage.id == payload["test"], TeamChatMessage.user_id == 0)
+            if row is None:
+                raise Drop("there is a newer test")
+            card = make_test_card(int(row.id), self._translations, message.language, TEST, label=platform.labels)
+            return _Plan(platform, [_Step(card, row, is_new=True)])
         plan = _Plan(platform, list(self._list_steps(message, platform, payload["username"])))
         if not plan.steps:
             raise Drop("there is nothing to tell")
@@ -290,6 +307,9 @@ class TeamChatTransport(Transport):
                 remote_id = None
             if remote_id is None and (step.is_new or step.card.labels):
                 remote_id = await prepared.platform.post(step.card, message.id)
+            if not step.row.user_id:  # a test, which may be answered already
+                told[step.row.id] = {"remote_id": remote_id}
+                continue
             told[step.row.id] = {
                 "remote_id": remote_id,
                 "shown": step.card.digest,
@@ -345,10 +365,12 @@ class TeamChatTransport(Transport):
         )
 
 
-def make_test_card(number: int, translations: Translations, language: str, key: str, tester: str = "") -> Card:
-    """Return what the message of a test shows; `key` "test": with a button."""
+def make_test_card(
+    number: int, translations: Translations, language: str, key: str, tester: str = "", label: str = ""
+) -> Card:
+    """Return what the message of a test shows; `key` "test": with a button, or what `Platform.labels` begins."""
     title = translations.text(f"team_chat.{key}", language, username=tester)
-    labels = {TEST: translations.text("team_chat.test_button", language)} if key == TEST else {}
+    labels = {TEST: translations.text(f"team_chat.{label}test_button", language, number=number)} if key == TEST else {}
     return Card(number, title, (), "", "", labels)
 
 

@@ -93,9 +93,9 @@ def give_account(stack: Stack, person: Person, account: int) -> None:
     )
 
 
-def test_applied_told_approved_in_chat_and_in_the_game(stack: Stack, telegram: Telegram) -> None:
+def test_applied_told_asked_answered_approved_in_chat_and_in_the_game(stack: Stack, telegram: Telegram) -> None:
     alice = stack.newcomer("alice")
-    assert applies(stack, alice, token_for(stack, TALK | WORDS)).status == 201
+    headers = {"X-Application-Token": applies(stack, alice, token_for(stack, TALK | WORDS)).json["applicationToken"]}
     number = open_message(telegram, alice)
     told = telegram.messages[number]
     assert told["chat_id"] == str(GROUP)
@@ -105,6 +105,13 @@ def test_applied_told_approved_in_chat_and_in_the_game(stack: Stack, telegram: T
     assert alice.email not in told["text"]
     assert told["text"].endswith(f"/admin#queue?name={alice.name}")
     give_account(stack, alice, ALICE)
+
+    telegram.click(number, "ask", OLIVIA)
+    telegram.reply(asked_for(telegram, "ask", alice), "Who sent you?", OLIVIA)
+    wait_for_text(telegram, f"You asked {alice.name}.")
+    assert stack.post("/api/application/answer", {"text": "Bob"}, headers=headers).status == 200
+    first, number = number, telegram.wait_for(lambda it: "Who sent you?\nAnswer: Bob" in it["text"])
+    assert not callbacks(telegram.messages[first])
 
     clicks = [telegram.click(number, "approve", OLIVIA) for _ in range(2)]
     replies = Counter(said(telegram, click) for click in clicks)

@@ -1,0 +1,389 @@
+"""OneBot v11: implementations beside a QQ client, which connect to us by a reverse WebSocket.
+
+There are no buttons and no changes of messages: people write commands, and a decision is told by another message.
+Source: github.com/botuniverse/onebot-11.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import itertools
+import json
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from regsvc.config.host_sections import TeamChat
+from regsvc.core.errors import ChatMessageUnknown, ChatPersonUnknown, Refusal, Unauthorized
+from regsvc.core.http_response import NoResponse
+from regsvc.core.text import shorten
+from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
+from regsvc.team_chat.decisions import ChatReceiver, Click, Person
+from regsvc.team_chat.platform import ONEBOT_PATH, Card, Platform, break_links, strip_marks
+from regsvc.team_chat.telling import TEST
+
+log = logging.getLogger(__name__)
+
+_PLATFORM: Final = "onebot"
+_TIMEOUT: Final = timedelta(seconds=20)
+_UNCONNECTED_PAUSE: Final = timedelta(minutes=10)
+"""Pause of a message while nothing is connected; `TeamChatQueue.hasten` ends it."""
+_MAX_AGE: Final = timedelta(minutes=5)
+_MAX_REASON: Final = 1000
+_HINTS: Final = {**{verb: f"hint_{verb}" for verb in ("approve", "reject", "ask")}, TEST: "hint_test_button"}
+"""Texts whose first words are the commands, in any language."""
+_COMMAND: Final = re.compile(r"[/!！]?([^\W\d_]{1,20})\s*[#＃]?(\d{1,18})?(?:[\s:：]+(.*))?", re.DOTALL)
+_LINK: Final = re.compile(r"/link\s+(\S{1,64})\s*", re.IGNORECASE)
+_CQ: Final = re.compile(r"\[CQ:(\w+)((?:,[^\[\],]*)*)\]")
+_ENTITIES: Final = (("&#91;", "["), ("&#93;", "]"), ("&#44;", ","), ("&amp;", "&"))
+
+
+@dataclass(eq=False)
+class Connection:
+    """An open WebSocket of an implementation; `role`: "universal", "api" or "event"."""
+
+    account: str
+    role: str
+    send: Callable[[str], Awaitable[None]]
+    close: Callable[[], None]
+
+
+class OneBot(Platform):
+    """A group on QQ."""
+
+    title: ClassVar[str] = "QQ"
+    longest: ClassVar[int] = 1500
+    labels: ClassVar[str] = "hint_"
+    sends_itself: ClassVar[bool] = False
+
+    def __init__(self, chat: TeamChat, base_url: str) -> None:
+        super().__init__(chat)
+        self._endpoint = f"{base_url}{ONEBOT_PATH}"
+        self.connections: OneBotConnections | None = None
+        """None: in another process than the daemon."""
+
+    @staticmethod
+    def escape(text: str) -> str:
+        return break_links(text)
+
+    async def post(self, card: Card, delivery: int) -> str:
+        said = await self._call("send_group_msg", _to_group(self.chat, _describe(card)), f"post {delivery}")
+        return str(said.get("message_id", ""))
+
+    async def edit(self, remote_id: str, card: Card) -> None:
+        await self._call("send_group_msg", _to_group(self.chat, _describe(card), remote_id), "")
+
+    async def write_to(self, account_id: str, text: str) -> None:
+        try:
+            await self._call("send_private_msg", {"user_id": _number(account_id), "message": _segments(text)}, "")
+        except PermanentFailure:
+            raise Drop("the person takes no messages from the account") from None
+
+    async def _call(self, action: str, fields: Mapping[str, Any], key: str) -> dict[str, Any]:
+        if self.connections is None:
+            raise TemporaryFailure("OneBot: only the daemon is connected")
+        try:
+            return await self.connections.call(action, fields, key)
+        except PermanentFailure as error:
+            if action != "send_group_msg":
+                raise
+            raise TemporaryFailure(str(error)) from None  # such as an account that was muted: no application is lost
+
+    async def find_problems(self, now: datetime) -> list[str]:
+        """Return what the daemon answers at the address to which implementations connect."""
+        from regsvc.core.http_client import HttpClient
+
+        headers = {"Authorization": f"Bearer {self.chat.token}"}
+        with HttpClient(_TIMEOUT / 4) as client:
+            try:
+                response = await client.get(self._endpoint, headers)
+            except NoResponse as error:
+                return [f"{self._endpoint} does not lead here from this machine ({error}): check your proxy"]
+        if not response.is_success:
+            return [f"{self._endpoint} does not lead here ({response.describe()}): check your proxy, or restart"]
+        try:
+            found = msgspec.json.decode(response.body, type=dict[str, str])
+        except (ValueError, RecursionError):
+            found = {}
+        problem = found.get(self.chat.channel, "the daemon does not know it yet: restart the companion")
+        return [f"QQ group {self.chat.channel}: {problem}"] if problem else []
+
+
+class OneBotConnections:
+    """Connections of implementations with one access token, and what people do there. Use on the event loop."""
+
+    def __init__(
+        self, groups: Sequence[OneBot], receiver: ChatReceiver, hasten: Callable[[Sequence[str]], None]
+    ) -> None:
+        """`hasten` makes messages to the chats of these names due; blocking."""
+        self._groups = {group.chat.channel: group for group in groups}
+        self._token = groups[0].chat.token
+        self._receiver = receiver
+        self._hasten = hasten
+        self._open = list[Connection]()
+        self._waiting = dict[str, asyncio.Future[dict[str, Any]]]()
+        self._late = dict[str, dict[str, Any]]()
+        """Answers for which nobody waited any more, by key: their message is not sent again."""
+        self._numbers = itertools.count(1)
+        self._tasks = set[asyncio.Task[None]]()
+        self._problems = dict[str, str]()
+        self._has_warned = False
+        self._words = {
+            receiver.text(key, language, number="").split()[0].lower(): verb
+            for language in receiver.translations.available
+            for verb, key in _HINTS.items()
+        }
+        for group in groups:
+            group.connections = self
+
+    @property
+    def states(self) -> dict[str, str]:
+        """What keeps each group from being used, by its id; "" if nothing does."""
+        if not any(it.role != "event" for it in self._open):
+            address = f"ws://…{ONEBOT_PATH}"
+            problem = f"no OneBot implementation is connected: enter {address} and the token there (reverse WebSocket)"
+            return dict.fromkeys(self._groups, problem)
+        return {name: self._problems.get(name, "") for name in self._groups}
+
+    def accepts(self, token: str) -> bool:
+        """Return whether this is the access token."""
+        return hmac.compare_digest(token.encode(), self._token.encode())
+
+    def connect(self, connection: Connection) -> None:
+        """Use a connection; it replaces an earlier one of the account."""
+        for old in [it for it in self._open if (it.account, it.role) == (connection.account, connection.role)]:
+            self.disconnect(old)
+            old.close()
+        self._open.append(connection)
+        log.info("OneBot: account %s is connected (%s)", connection.account[:20], connection.role)
+        if connection.role != "event":
+            self._start(self._begin(connection))
+
+    def disconnect(self, connection: Connection) -> None:
+        """Use a connection no longer; does nothing if it is not used."""
+        if connection in self._open:
+            self._open.remove(connection)
+            log.info("OneBot: account %s is no longer connected", connection.account[:20])
+
+    def close(self) -> None:
+        """End all connections."""
+        for connection in self._open:
+            connection.close()
+
+    def hasten(self) -> None:
+        """Make due what waited for a connection, if there is one. Blocking: for a worker thread."""
+        if any(it.role != "event" for it in self._open):
+            self._hasten([group.chat.name for group in self._groups.values()])
+
+    async def call(self, action: str, fields: Mapping[str, Any], key: str = "") -> dict[str, Any]:
+        """Call an action and return its data. Raises `TemporaryFailure`, or `PermanentFailure` if it is refused.
+
+        With a `key`, an answer that came too late for the last call is returned instead of calling again.
+        """
+        if key in self._late:
+            return self._late.pop(key)
+        connection = next((it for it in reversed(self._open) if it.role != "event"), None)
+        if connection is None:
+            raise TemporaryFailure("OneBot: no implementation is connected", _UNCONNECTED_PAUSE)
+        echo = key or f"call {next(self._numbers)}"
+        waiting = self._waiting[echo] = asyncio.get_running_loop().create_future()
+        try:
+            await connection.send(json.dumps({"action": action, "params": fields, "echo": echo}, ensure_ascii=False))
+            reply = await asyncio.wait_for(waiting, _TIMEOUT.total_seconds())
+        except (OSError, TimeoutError):
+            raise TemporaryFailure("OneBot: no answer") from None
+        finally:
+            self._waiting.pop(echo, None)
+        if reply.get("status") not in ("ok", "async"):
+            words = shorten(strip_marks(str(reply.get("wording") or reply.get("message") or "")), 100)
+            raise PermanentFailure(f"OneBot: {action} was refused, retcode {reply.get('retcode')} {words}".rstrip())
+        return _data_of(reply)
+
+    def receive(self, connection: Connection, written: str | bytes) -> None:
+        """Take an answer or an event."""
+        try:
+            frame = msgspec.json.decode(written)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(frame, dict):
+            return
+        if frame.get("post_type") == "message":
+            self._start(self._act(connection, frame))
+        elif isinstance(echo := frame.get("echo"), str):
+            waiting = self._waiting.get(echo)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(frame)
+            elif echo.startswith("post ") and frame.get("status") == "ok":
+                self._late[echo] = _data_of(frame)
+
+    def refuse(self) -> None:
+        """Say in the log, once until a connection succeeds, that an access token was wrong."""
+        if not self._has_warned:
+            log.warning("OneBot: a connection with a wrong access token was refused; see docs/team-chat.md")
+        self._has_warned = True
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _begin(self, connection: Connection) -> None:
+        """Send what has waited, and find out whether the account may write into the groups."""
+        self._has_warned = False
+        with suppress(Refusal):  # the database is away; the outbox's job does it later
+            await self._receiver.worker.run(self.hasten)
+        self._receiver.on_decided()
+        for channel in self._groups:
+            self._problems[channel] = await self._find_problem(connection.account, channel)
+            if self._problems[channel]:
+                log.warning("QQ group %s: %s", channel, self._problems[channel])
+
+    async def _find_problem(self, account: str, channel: str) -> str:
+        named = {"group_id": _number(channel), "user_id": _number(account), "no_cache": True}
+        try:
+            member = await self.call("get_group_member_info", named)
+        except TemporaryFailure:
+            return ""  # it is told as an answer that is missing, if that goes on
+        except PermanentFailure as error:
+            return f"the account {account[:20]} is not in the group, or channel is wrong ({error})"
+        muted_until = member.get("shut_up_timestamp")
+        is_muted = isinstance(muted_until, int) and muted_until > self._receiver.now().timestamp()
+        return f"the account {account[:20]} is muted there" if is_muted else ""
+
+    async def _act(self, connection: Connection, event: Mapping[str, Any]) -> None:
+        """Do what a message wants, if it wants anything of us."""
+        sender, name = str(event.get("user_id")), event.get("sender")
+        if sender == connection.account:
+            return
+        shown = str(name.get("card") or name.get("nickname") or "") if isinstance(name, dict) else ""
+        person = Person(_PLATFORM, OneBot.title, sender, shown)
+        text, replied = _read(event.get("message"))
+        group = self._groups.get(str(event.get("group_id")))
+        try:
+            if event.get("message_type") == "private":
+                await self._link(event, person, text)
+            elif event.get("message_type") == "group" and group is not None:
+                await self._decide(event, group.chat, person, text, replied)
+        except Unauthorized:  # received before
+            pass
+        except (Drop, TemporaryFailure, PermanentFailure) as error:
+            log.info("OneBot: an answer was not taken: %s", error)
+
+    async def _link(self, event: Mapping[str, Any], person: Person, text: str) -> None:
+        receiver, found = self._receiver, _LINK.fullmatch(text)
+        if found is None:
+            return
+        language = receiver.language_of(next(iter(self._groups.values())).chat)
+        try:
+            username = await receiver.run(_PLATFORM, _event_id(event), receiver.decisions.link, person, found[1])
+            said = receiver.text("linked", language, username=username)
+        except Unauthorized:
+            raise
+        except Refusal as refusal:
+            said = receiver.translations.refusal(refusal, language)
+        await self._whisper(person, said)
+
+    async def _decide(
+        self, event: Mapping[str, Any], chat: TeamChat, person: Person, text: str, replied: str | None
+    ) -> None:
+        receiver, named = self._receiver, _COMMAND.fullmatch(text)
+        verb = self._words.get(named[1].lower()) if named is not None else None
+        if named is None or verb is None or (named[2] is None and replied is None):
+            return  # people talk
+        language = receiver.language_of(chat)
+        click = Click(chat, person, verb, int(named[2] or 0), text=(named[3] or "").strip()[:_MAX_REASON])
+        try:
+            if _is_late(event, receiver.now()):
+                said = receiver.text("too_late", language)
+            else:
+                said = await receiver.run(_PLATFORM, _event_id(event), self._run, click, replied, language)
+        except Unauthorized:
+            raise
+        except ChatPersonUnknown:
+            await self._whisper(person, receiver.text("how_to_link", language))
+            return
+        except Refusal as refusal:
+            if isinstance(refusal, ChatMessageUnknown) and named[2] is None:
+                return  # a reply to another message than ours
+            said = receiver.translations.refusal(refusal, language)
+        await self.call("send_group_msg", _to_group(chat, said, str(event.get("message_id"))))
+
+    def _run(self, click: Click, replied: str | None, language: str) -> str:
+        """Do what a command wants; return what is said. Blocking: for a worker thread."""
+        receiver, decisions = self._receiver, self._receiver.decisions
+        if not click.number:
+            click = decisions.find_click(click, replied or "")
+        if click.verb == TEST:
+            return receiver.text("tested", language, username=decisions.answer_test(click))
+        key, username = decisions.decide(click)
+        return receiver.text(key, language, username=break_links(username))
+
+    async def _whisper(self, person: Person, text: str) -> None:
+        await self.call("send_private_msg", {"user_id": _number(person.account_id), "message": _segments(text)})
+
+
+def _describe(card: Card) -> str:
+    """Return the text of a message: what it tells, the commands, and the address."""
+    commands = " · ".join(card.labels.values())
+    return "\n".join(filter(None, (card.title, *card.lines, commands, card.url)))
+
+
+def _segments(text: str, about: str | None = None) -> list[dict[str, Any]]:
+    """Return a message as an array, in which no text is read as a CQ code; `about`: the message that it replies to."""
+    reply = [{"type": "reply", "data": {"id": about}}] if about else []
+    return [*reply, {"type": "text", "data": {"text": text}}]
+
+
+def _to_group(chat: TeamChat, text: str, about: str | None = None) -> dict[str, Any]:
+    return {"group_id": _number(chat.channel), "message": _segments(text, about)}
+
+
+def _number(id: str) -> int | str:
+    """Return an id as the specification has it, a number; some implementations have others."""
+    return int(id) if re.fullmatch(r"-?\d{1,18}", id) else id
+
+
+def _data_of(reply: Mapping[str, Any]) -> dict[str, Any]:
+    data = reply.get("data")
+    return data if isinstance(data, dict) else {}
+
+
+def _event_id(event: Mapping[str, Any]) -> str:
+    return f"{event.get('self_id')}:{event.get('group_id', 'private')}:{event.get('message_id')}"
+
+
+def _is_late(event: Mapping[str, Any], now: datetime) -> bool:
+    sent_at = event.get("time")
+    return not isinstance(sent_at, int) or abs(now.timestamp() - sent_at) > _MAX_AGE.total_seconds()
+
+
+def _read(message: object) -> tuple[str, str | None]:
+    """Return the text of a message, and the id of the message that it replies to, whatever form it has."""
+    if isinstance(message, str):
+        return _read_codes(message)
+    text, replied = "", None
+    for segment in message if isinstance(message, list) else ():
+        data = segment.get("data") if isinstance(segment, dict) else None
+        if not isinstance(data, dict):
+            continue
+        if segment.get("type") == "text":
+            text += str(data.get("text", ""))
+        elif segment.get("type") == "reply":
+            replied = str(data.get("id"))
+    return text.strip(), replied
+
+
+def _read_codes(message: str) -> tuple[str, str | None]:
+    """Return what `_read` does of a message with CQ codes."""
+    replied = next((re.search(r",id=([^,]*)", it[2]) for it in _CQ.finditer(message) if it[1] == "reply"), None)
+    text = _CQ.sub("", message)
+    for code, character in _ENTITIES:
+        text = text.replace(code, character)
+    return text.strip(), replied[1] if replied is not None else None
