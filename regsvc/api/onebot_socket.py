@@ -10,7 +10,7 @@ from tornado.httputil import HTTPServerRequest
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from regsvc.api.base import BaseHandler
-from regsvc.team_chat.onebot import Connection, OneBotConnections
+from regsvc.team_chat.onebot import OneBotConnection, OneBotConnections
 
 _MAX_MESSAGE: Final = 1024 * 1024
 _PING_INTERVAL: Final = 30.0
@@ -21,7 +21,7 @@ class OneBotHandler(BaseHandler, WebSocketHandler):
     """Connection of one implementation. A plain GET with the token tells the doctor about the groups."""
 
     _connections: OneBotConnections
-    _connection: Connection | None = None
+    _connection: OneBotConnection | None = None
 
     @property
     def max_message_size(self) -> int:
@@ -55,7 +55,7 @@ class OneBotHandler(BaseHandler, WebSocketHandler):
         headers = self.request.headers
         role = headers.get("X-Client-Role", "").lower()
         account = headers.get("X-Self-ID", "")
-        self._connection = Connection(account, role if role in _ROLES else _ROLES[0], self._send, self.close)
+        self._connection = OneBotConnection(account, role if role in _ROLES else _ROLES[0], self._send, self.close)
         self._connections.connect(self._connection)
 
     def on_message(self, message: str | bytes) -> None:

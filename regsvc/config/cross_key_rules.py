@@ -322,7 +322,7 @@ def _team_chats(config: Config) -> Iterator[BrokenRule]:
             reason = "Discord sends clicks to a public https:// address; set server.base_url"
             yield BrokenRule(section, "platform", reason)
         if chat.platform == "onebot" and 0 < len(chat.token) < _SHORTEST_ACCESS_TOKEN:
-            reason = "whoever guesses it decides for the team: use 16 characters or more (openssl rand -hex 20)"
+            reason = "a program that guesses it decides for the team: use 16 characters or more (openssl rand -hex 20)"
             yield BrokenRule(section, "token", reason)
         if not _is_confidential(chat.api_url):
             yield BrokenRule(section, "api_url", "the token must not be sent unencrypted; use https://")

@@ -46,7 +46,7 @@ _ENTITIES: Final = (("&#91;", "["), ("&#93;", "]"), ("&#44;", ","), ("&amp;", "&
 
 
 @dataclass(eq=False)
-class Connection:
+class OneBotConnection:
     """An open WebSocket of an implementation; `role`: "universal", "api" or "event"."""
 
     account: str
@@ -127,7 +127,7 @@ class OneBotConnections:
         self._token = groups[0].chat.token
         self._receiver = receiver
         self._hasten = hasten
-        self._open = list[Connection]()
+        self._open = list[OneBotConnection]()
         self._waiting = dict[str, asyncio.Future[dict[str, Any]]]()
         self._late = dict[str, dict[str, Any]]()
         """Answers for which nobody waited any more, by key: their message is not sent again."""
@@ -145,7 +145,7 @@ class OneBotConnections:
 
     @property
     def states(self) -> dict[str, str]:
-        """What keeps each group from being used, by its id; "" if nothing does."""
+        """The problem of each group, by its id; "" if it can be used."""
         if not any(it.role != "event" for it in self._open):
             address = f"ws://…{ONEBOT_PATH}"
             problem = f"no OneBot implementation is connected: enter {address} and the token there (reverse WebSocket)"
@@ -156,7 +156,7 @@ class OneBotConnections:
         """Return whether this is the access token."""
         return hmac.compare_digest(token.encode(), self._token.encode())
 
-    def connect(self, connection: Connection) -> None:
+    def connect(self, connection: OneBotConnection) -> None:
         """Use a connection; it replaces an earlier one of the account."""
         for old in [it for it in self._open if (it.account, it.role) == (connection.account, connection.role)]:
             self.disconnect(old)
@@ -166,7 +166,7 @@ class OneBotConnections:
         if connection.role != "event":
             self._start(self._begin(connection))
 
-    def disconnect(self, connection: Connection) -> None:
+    def disconnect(self, connection: OneBotConnection) -> None:
         """Use a connection no longer; does nothing if it is not used."""
         if connection in self._open:
             self._open.remove(connection)
@@ -206,7 +206,7 @@ class OneBotConnections:
             raise PermanentFailure(f"OneBot: {action} was refused, retcode {reply.get('retcode')} {words}".rstrip())
         return _data_of(reply)
 
-    def receive(self, connection: Connection, written: str | bytes) -> None:
+    def receive(self, connection: OneBotConnection, written: str | bytes) -> None:
         """Take an answer or an event."""
         try:
             frame = msgspec.json.decode(written)
@@ -234,7 +234,7 @@ class OneBotConnections:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _begin(self, connection: Connection) -> None:
+    async def _begin(self, connection: OneBotConnection) -> None:
         """Send what has waited, and find out whether the account may write into the groups."""
         self._has_warned = False
         with suppress(Refusal):  # the database is away; the outbox's job does it later
@@ -257,7 +257,7 @@ class OneBotConnections:
         is_muted = isinstance(muted_until, int) and muted_until > self._receiver.now().timestamp()
         return f"the account {account[:20]} is muted there" if is_muted else ""
 
-    async def _act(self, connection: Connection, event: Mapping[str, Any]) -> None:
+    async def _act(self, connection: OneBotConnection, event: Mapping[str, Any]) -> None:
         """Do what a message wants, if it wants anything of us."""
         sender, name = str(event.get("user_id")), event.get("sender")
         if sender == connection.account:
