@@ -1,9 +1,12 @@
 """POST /api/admin/token/create: bots with tokens of their own, which may do what they name and their maker may."""
 
 import re
+from functools import partial
 
 import pytest
 
+from regsvc.api.route import Access
+from regsvc.api.routes import ROUTES
 from regsvc.core.rights import NOT_FOR_TOKENS, Permission
 from tests.api.test_admin_user_role import with_role
 from tests.support.command_line import companion
@@ -125,3 +128,19 @@ def test_the_command_line_makes_lists_and_revokes(stack: Stack) -> None:
     assert_refused(stack.get("/api/admin/users", token=token), 401, "unauthorized")
     assert companion("token", "revoke", "night-bot", config=config).status == 1
     assert companion("token", "create", "x", "--may", "team.manage", config=config).status == 2
+
+
+def test_every_route_is_for_the_tokens_that_name_its_permission(stack: Stack) -> None:
+    streams = ("/events", "/api/admin/events")
+    routes = [route for route in ROUTES if route.access is Access.ADMIN and route.permission is not None]
+    for permission in sorted(set(Permission) - NOT_FOR_TOKENS):
+        token = make_token(stack, f"for-{permission}", permission)
+        for route in routes:
+            if route.path in streams:
+                continue
+            call = stack.get if route.method == "GET" else partial(stack.post, body={})
+            reply = call(route.path, token=token)
+            is_allowed = route.permission == permission
+            assert (reply.json.get("code") != "forbidden") == is_allowed, (route.path, permission, reply.json)
+            if not is_allowed:
+                assert reply.json["permission"] == route.permission

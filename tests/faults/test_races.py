@@ -103,3 +103,20 @@ def test_one_run_answers_all_who_ask_for_it(stack: Stack, many: int) -> None:
 
 def reset_to(stack: Stack, token: str, password: str) -> Callable[[], Reply]:
     return partial(stack.post, "/api/password/reset", {"token": token, "newPassword": password})
+
+
+def test_one_reopening_counts(stack: Stack, operators: Operators) -> None:
+    """Forty times by two of the team at once: one effect, one entry."""
+    bob, oscar = stack.approved("bob"), operators.new("oscar")
+    tokens = [stack.olivia(), stack.admin_token(oscar.name, oscar.password)]
+    calls = [
+        partial(
+            stack.post, "/api/admin/user/reopen", {"username": bob.name, "reason": "too early"}, token=tokens[n % 2]
+        )
+        for n in range(40)
+    ]
+    found = outcomes(at_once(calls))
+    assert found == {(200, None): 1, (409, "wrong_status"): 39}
+    assert stack.status(bob) == "pending"
+    assert count(stack, "regsvc_audit", action="user.reopened", target=bob.name) == 1
+    assert count(stack, "regsvc_review", username_key=bob.key, transition="reopen") == 1
