@@ -107,7 +107,11 @@ def test_alice_follows_her_application_until_she_is_in(stack: Stack, open_page: 
     assert icon.get_attribute("href") != before
     expect(page.get_by_role("heading", name="How to join")).to_be_visible()
     expect(page.get_by_text("The game server is not running at the moment.")).to_be_visible()
+    expect(page.locator(".confetti")).to_be_attached()
     expect_usable(page)
+    page.reload()
+    expect(page.locator(".welcome")).to_be_visible()
+    expect(page.locator(".confetti")).to_have_count(0)
     stack.post("/api/user/delete", {"password": alice.password}, token=stack.user_token(alice))
 
 

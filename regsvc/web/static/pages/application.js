@@ -21,6 +21,7 @@ import { ownWhy } from "../shared/why.js";
 const NOT_FOUND = "application_not_found";
 const CONFETTI = 20;
 const MINUTE = 60_000; // milliseconds
+const WELCOMED = "companion.welcomed"; // the player who was welcomed in this tab
 
 /** @type {Record<string, string>} how the headline looks; that of an approval is told in words of its own below */
 const KINDS = {
@@ -171,7 +172,7 @@ function renderOverview(application) {
   const isMailed = config.registration.passwordReset === "mail";
   const place = make("p", {
     class: "notice",
-    "data-kind": "bad",
+    "data-kind": "info",
     "aria-live": "polite",
   });
   return [
@@ -190,16 +191,18 @@ function renderOverview(application) {
 }
 
 /**
- * Make what everybody waited for: the player is in. The notice tells screen readers.
+ * Make what everybody waited for: the player is in, with confetti the first time. The notice tells screen readers.
  *
  * @param {string} username
  */
 function welcome(username) {
+  const isFirst = sessionStorage.getItem(WELCOMED) !== username;
+  sessionStorage.setItem(WELCOMED, username);
   const pieces = Array.from({ length: CONFETTI }, () => make("i"));
   return make(
     "section",
     { class: "welcome" },
-    make("div", { class: "confetti", "aria-hidden": "true" }, pieces),
+    isFirst && make("div", { class: "confetti", "aria-hidden": "true" }, pieces),
     make("p", { "aria-hidden": "true" }, t("welcome")),
     make("h2", { dir: "auto" }, username),
     config.gameAddress !== null && copyable(config.gameAddress),

@@ -64,13 +64,15 @@ class InvitationsPage {
     const select = make("select", { id: days }, options);
     select.value = "7";
     const boxes = GRANTS.map((value) => make("input", { type: "checkbox", value }));
-    const labels = boxes.map((box, index) => make("label", {}, box, " ", t(`grant_${GRANTS[index]}`)));
+    const labels = boxes.map((box, index) =>
+      make("label", { class: "option" }, box, make("span", {}, t(`grant_${GRANTS[index]}`))),
+    );
     const form = make(
       "form",
-      {},
+      { class: "narrow" },
       make("div", { class: "field" }, make("label", { for: uses }, t("invitation_uses")), input),
       make("div", { class: "field" }, make("label", { for: days }, t("invitation_days")), select),
-      make("div", { class: "field" }, make("fieldset", {}, make("legend", {}, t("invitation_grants")), labels)),
+      make("fieldset", { class: "field" }, make("legend", {}, t("invitation_grants")), make("div", {}, labels)),
       make("button", {}, t("invite")),
     );
     form.addEventListener("submit", (event) => {

@@ -102,7 +102,9 @@ class TeamPage {
     const [name, lifetime] = [uniqueId("token"), uniqueId("lifetime")];
     const input = make("input", { id: name, type: "text", required: true, autocomplete: "off", maxlength: "40" });
     const boxes = FOR_TOKENS.map((value) => make("input", { type: "checkbox", value, name: "may" }));
-    const labels = boxes.map((box) => make("label", {}, box, " ", labelFor("permission", box.value.replace(".", "_"))));
+    const labels = boxes.map((box) =>
+      make("label", { class: "option" }, box, make("span", {}, labelFor("permission", box.value.replace(".", "_")))),
+    );
     const days = LIFETIMES.map((value) => make("option", { value: String(value) }, t("days_many", { count: value })));
     const select = make("select", { id: lifetime }, days, make("option", { value: "" }, t("token_unlimited")));
     select.value = "90";
@@ -112,7 +114,12 @@ class TeamPage {
     };
     return this.form(t("token_make"), send, [
       [make("label", { for: name }, t("name")), input],
-      make("fieldset", {}, make("legend", {}, t("token_may")), labels),
+      make(
+        "fieldset",
+        { class: "field" },
+        make("legend", {}, t("token_may")),
+        make("div", { class: "choices" }, labels),
+      ),
       [make("label", { for: lifetime }, t("token_until")), select],
     ]);
   }
@@ -123,8 +130,8 @@ class TeamPage {
    * @param {Child[]} fields
    */
   form(text, send, fields) {
-    const parts = fields.map((field) => make("div", { class: "field" }, field));
-    const form = make("form", {}, parts, make("button", {}, text));
+    const parts = fields.map((field) => (Array.isArray(field) ? make("div", { class: "field" }, field) : field));
+    const form = make("form", { class: "narrow" }, parts, make("button", {}, text));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       send();
