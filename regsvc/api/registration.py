@@ -395,8 +395,10 @@ async def check_invitation(call: ApiHandler, request: InvitationQuery) -> Invita
     """Show what an invitation grants, before registering with it. Uses up nothing."""
     call.services.status_limits.hit(call.caller)
     found = await call.run(call.services.invitations.find, request.invitation)
-    remaining = found.uses - found.used
-    return to_reply(InvitationReply, found, grants=list(found.grants), remaining_uses=remaining)
+    # who has a shell on the host's machine is nobody else's business
+    made_by = call.services.config.server.name if "cli:" in found.made_by else found.made_by
+    grants, remaining = list(found.grants), found.uses - found.used
+    return to_reply(InvitationReply, found, made_by=made_by, grants=grants, remaining_uses=remaining)
 
 
 async def find_status(call: ApiHandler, username: str) -> UserStatus | None:

@@ -131,7 +131,7 @@ async def list_invitations(call: ApiHandler) -> InvitationsReply:
     return InvitationsReply(invitations=[_invitation_fields(it) for it in found])
 
 
-@ROUTES.add("POST", "/api/admin/invitation", Permission.USERS_REVIEW)
+@ROUTES.add("POST", "/api/admin/invitation", Permission.USERS_REVIEW, errors.RateLimited)
 async def invite(call: ApiHandler, request: InviteRequest) -> InviteReply:
     """Make a link with which players register. It ends with your right to review, or when you revoke it."""
     if not set(request.grants) <= set(GRANTS):

@@ -713,6 +713,8 @@ class App:
         self.chat_requests.purge_expired()
         self.chat_links.purge_expired()
         self.team_accounts.purge_expired()
+        self.invitations.purge(self._config.retention.audit)
+        self.services.notes.forget_readers()
         purge_messages(self._now, self._config.retention.outbox)
 
     def start_clock(self) -> None:

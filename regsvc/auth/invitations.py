@@ -18,6 +18,7 @@ from regsvc.core.errors import (
     InvitationRevoked,
     InvitationUsedUp,
     NoSuchInvitation,
+    RateLimited,
 )
 from regsvc.core.rights import EVERYTHING, GRANTS, Permission, Team
 from regsvc.core.text import name_key
@@ -25,6 +26,9 @@ from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import Invitation
 
 _MAX_LISTED: Final = 500
+_MOST_MADE: Final = 30
+_PERIOD: Final = timedelta(hours=1)
+"""A member of the team makes so many invitations in this time; a script that makes more has a mistake."""
 _PURPOSE: Final = "invitation"
 _PATH: Final = "/register"
 
@@ -59,17 +63,21 @@ class Invitations:
         """Make an invitation for so many registrations; return its link, which is possible only now, and its record.
 
         `made_by` is the name of the user with whose right it ends; None: the host. Raises `Forbidden` for a maker who
-        may not review.
+        may not review, and `RateLimited`.
         """
+        made_by = None if made_by is None else name_key(made_by)
         self._require_reviewer(made_by)
         moment = self._now()
+        is_recent = (Invitation.made_by == made_by) & (Invitation.created_at > moment - _PERIOD)
+        if made_by is not None and Invitation.select().where(is_recent).count() >= _MOST_MADE:
+            raise RateLimited(round(_PERIOD.total_seconds()))
         with Invitation._meta.database.atomic():
             row = Invitation.create(
                 nonce=new_nonce(),
                 grants=" ".join(grant for grant in GRANTS if grant in grants),
                 uses=uses,
                 used=0,
-                made_by=None if made_by is None else name_key(made_by),
+                made_by=made_by,
                 maker=by.name,
                 created_at=moment,
                 expires_at=moment + lifetime,
@@ -126,6 +134,10 @@ class Invitations:
         rows = Invitation.select(*columns).where(is_open, Invitation.made_by.is_null(False))
         lost = [it.id for it in rows if it.made_by in dismissed or not self._is_entitled(it.made_by, it.created_at)]
         return self._revoke(Invitation.id.in_(lost)) if lost else 0
+
+    def purge(self, kept: timedelta) -> int:
+        """Delete invitations that ended so long ago; return their number."""
+        return int(Invitation.delete().where(Invitation.expires_at < self._now() - kept).execute())
 
     def _require_reviewer(self, maker: str | None) -> None:
         if not self._is_entitled(maker):

@@ -36,7 +36,7 @@ from regsvc.runtime.state_lock import StateInUse, state_lock
 from regsvc.runtime.updates import Product
 from regsvc.sync.reconciler import unlock_all
 from regsvc.sync.reporting.words import describe_plan
-from regsvc.team_chat.platform import Platform
+from regsvc.team_chat.platform import MessageGone, Platform
 from regsvc.team_chat.telling import begin_test, find_tester, make_test_card
 
 _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
@@ -300,8 +300,11 @@ async def _test_chat(app: App, platform: Platform, wait: timedelta) -> int:
     closed = make_test_card(
         number, app.translations, language, "test_answered" if tester else "test_over", tester or ""
     )
-    if platform.sends_itself:
-        await platform.edit(remote_id, closed)
+    try:
+        if platform.sends_itself:
+            await platform.edit(remote_id, closed)
+    except (MessageGone, TemporaryFailure, PermanentFailure) as error:
+        print(f"{platform.chat.name}: the message was not changed: {error or 'it was deleted'}")
     print(f"{platform.chat.name}: {f'answered by {tester}' if tester else 'nobody who may decide has answered'}")
     return 0 if tester else 1
 

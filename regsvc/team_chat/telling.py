@@ -203,7 +203,7 @@ class Cards:
             facts = {"score": result.score, "max_score": result.max_score, "pass_score": result.pass_score}
             yield self._translations.text("questionnaire.points", words.language, **facts)
         for signal in entry.signals if "signals" in chat.tells else ():
-            yield words.describe(signal)
+            yield words.describe(signal, tells_names="name" in chat.tells)
         for asked in find_questions([user]).get(user.id, []):
             yield words("asked", by=words.quote(asked.author, _MAX_NAME), question=words.quote(asked.question))
             if asked.answer is not None:
@@ -224,8 +224,11 @@ class _Words:
     def __call__(self, key: str, /, **facts: object) -> str:
         return self._translations.text(f"team_chat.{key}", self.language, **facts)
 
-    def describe(self, signal: Signal) -> str:
-        """Return a signal as /admin words it, with the names of the others, and whether they were banned."""
+    def describe(self, signal: Signal, *, tells_names: bool) -> str:
+        """Return a signal as /admin words it, with the names of the others, and whether they were banned.
+
+        One of them may be, or look like, the applicant's own.
+        """
         if signal.kind == "earlier_rejection":
             return self("rejected_before", count=signal.count)
         found = ", ".join(self._translations.text(f"page.admin.source_{it}", self.language) for it in signal.sources)
@@ -233,7 +236,7 @@ class _Words:
         text = self._translations.text(f"page.admin.signal_{signal.kind}", self.language, **facts)
         others = (
             f"{self.quote(it.username, _MAX_NAME)} ({self._translations.text(f'status.{it.status}', self.language)})"
-            for it in signal.users
+            for it in (signal.users if tells_names else ())
         )
         return f"{text} {', '.join(others)}".rstrip()
 

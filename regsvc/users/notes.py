@@ -48,11 +48,15 @@ class Notes:
         overwrite = (Reader.name, Reader.username_key, Reader.seen_at)
         upsert_query(Reader, [row], unique=(Reader.reader,), overwrite=overwrite).execute()
         if not name:
-            Reader.delete().where(Reader.seen_at <= now - READS_FOR).execute()
+            self.forget_readers()
             return []
         is_there = (Reader.username_key == name) & (Reader.seen_at > now - READS_FOR)
         others = Reader.select(Reader.name).where(is_there, Reader.reader != key).order_by(Reader.reader)
         return [row.name for row in others]
+
+    def forget_readers(self) -> int:
+        """Delete what members of the team read when they closed their browsers; return how many it was."""
+        return int(Reader.delete().where(Reader.seen_at <= self._now() - READS_FOR).execute())
 
     def add(self, username: str, written: str, by: Actor) -> str:
         """Add a note and return the user's name. Raises `UserNotFound`, and `InvalidField` if it is empty or too long.

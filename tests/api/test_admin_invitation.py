@@ -64,3 +64,10 @@ def test_a_lost_reply_is_given_again(stack: Stack) -> None:
     first, again = (stack.register(alice, code=code, invitation=token) for _time in range(2))
     assert (first.status, again.status) == (201, 201)
     assert first.json["applicationToken"] == again.json["applicationToken"]
+
+
+def test_a_member_makes_so_many_and_no_more(stack: Stack) -> None:
+    _rita, token = with_role(stack, "reviewer")
+    made = [stack.post("/api/admin/invitation", {"uses": 1}, token=token).status for _time in range(31)]
+    assert made == [200] * 30 + [429]
+    assert invite(stack), "another member's"

@@ -45,7 +45,8 @@ def test_it_ends_with_the_api_token_that_made_it(stack: Stack) -> None:
     for name, bot in bots.items():
         _id, kept = invite(stack, by=stack.olivia())
         _id, token = invite(stack, by=bot)
-        assert stack.post("/api/invitation/check", {"invitation": token}).status == 200
+        shown = stack.post("/api/invitation/check", {"invitation": token})
+        assert (shown.status, "cli:" in shown.json["madeBy"]) == (200, False)
         stack.post("/api/admin/token/revoke", {"name": name}, token=stack.olivia())
         assert_refused(stack.register(alice, invitation=token), 409, "invitation_revoked", field="invitation")
         assert stack.post("/api/invitation/check", {"invitation": kept}).status == 200

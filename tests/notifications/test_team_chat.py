@@ -1,12 +1,14 @@
 """What is kept of the team's chats, and for how long; on both kinds of database."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from peewee import OperationalError
 
 from regsvc.core.errors import ChatCodeInvalid, Unauthorized
-from regsvc.database.models import TeamChatEvent, TeamChatLink, TeamChatMessage
+from regsvc.database.audit import Actor
+from regsvc.database.models import Invitation, Reader, TeamChatEvent, TeamChatLink, TeamChatMessage
 from regsvc.team_chat.decisions import ChatReceiver, TeamDecisions
 from regsvc.team_chat.telling import Cards
 from tests.support.manual_clock import ManualClock
@@ -37,11 +39,18 @@ def test_messages_about_which_nothing_is_to_be_decided_are_forgotten(
         )
     TeamChatEvent.create(id="discord:1", received_at=clock())
     clock.advance(minutes=16)
+    services.app.services.notes.read("Alice", Actor("Olivia"))
+    services.app.invitations.create(1, timedelta(days=1), (), Actor("cli:root"), None)
+    clock.advance(minutes=1)
     services.app.worker.run_here(services.app.purge_expired)
+    assert (Reader.select().count(), Invitation.select().count()) == (0, 1)
     assert (TeamChatEvent.select().count(), TeamChatMessage.select().count()) == (0, 2)
     clock.advance(days=31)
     services.app.worker.run_here(services.app.purge_expired)
     assert [row.chat for row in TeamChatMessage.select()] == ["discord:1"]
+    clock.advance(days=731)
+    services.app.worker.run_here(services.app.purge_expired)
+    assert Invitation.select().count() == 0
 
 
 def test_a_click_that_lost_a_race_is_done_once(services: ServiceHarness, clock: ManualClock) -> None:
