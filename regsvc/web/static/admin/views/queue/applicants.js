@@ -108,8 +108,8 @@ export class Applicants {
   }
 
   /**
-   * Load users who have just registered; they come last of those who wait for the team. Returns false if the list has to
-   * be loaded again instead: there are too many of them, or a search may not match them. Throws a Refusal.
+   * Load users who have just registered; they come last of those who wait for the team. Returns false if the list has
+   * to be loaded again instead: there are too many of them, or a search may not match them. Throws a Refusal.
    *
    * @param {string[]} names
    */
