@@ -58,18 +58,18 @@ def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> No
     # an applicant about whom another operator decided leaves the list, with a notice that moves nothing
     place = box_of(olivia.person(alice.name))
     oscar_decides("approve", carla)
-    expect(olivia.notice).to_have_text(f"{oscar.name} already decided: {carla.name} is Approved.")
+    expect(olivia.notice).to_have_text(f"{oscar.name} already decided: {carla.name} is approved.")
     expect(olivia.person(carla.name)).to_have_count(0)
     assert box_of(olivia.person(alice.name)) == place
     oscar_decides("ban", alice, reason="Griefing")
-    expect(olivia.notice).to_have_text(f"{oscar.name} already decided: {alice.name} is Banned.")
+    expect(olivia.notice).to_have_text(f"{oscar.name} already decided: {alice.name} is banned.")
     expect(olivia.card.get_by_role("heading", name=bob.name)).to_be_visible()
 
     # faster than Olivia, whose decision still waits
     page.keyboard.press("a")
     expect(olivia.pending_bar).to_contain_text(f"Approve {bob.name}")
     oscar_decides("reject", bob, reason="No")
-    expect(olivia.notice).to_contain_text(f"{oscar.name} already decided: {bob.name} is Rejected.")
+    expect(olivia.notice).to_contain_text(f"{oscar.name} already decided: {bob.name} is rejected.")
     expect(olivia.pending_bar).to_be_hidden()
 
     # a decision of her own whose answer was lost is known by its event
@@ -82,7 +82,7 @@ def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> No
     assert find_serious_faults(page) == []
     stack.decides("approve", dora)
     expect(olivia.pending_bar).to_be_hidden()
-    expect(olivia.notice).to_have_text(f"{olivia.name} already decided: {dora.name} is Approved.")
+    expect(olivia.notice).to_have_text(f"{olivia.name} already decided: {dora.name} is approved.")
 
     # the stream breaks, and what happened meanwhile is seen all the same
     stack.daemon.stop()

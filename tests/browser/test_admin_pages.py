@@ -112,7 +112,7 @@ def test_olivia_searches_filters_and_pages(stack: Stack, open_page: OpenPage) ->
     expect(page.locator(".rows tbody tr")).to_have_count(1)
     assert shown(page) == [alice.name]
     page.get_by_label("Search name, e-mail or IP").fill("100%_nobody")
-    expect(page.locator("p.counted")).to_have_text("No matches.")
+    expect(page.locator("p.counted")).to_have_text("Nothing matches “100%_nobody”.")
 
     page.get_by_role("button", name="Clear filters").click()
     carol = pending(stack, "carol")

@@ -157,7 +157,7 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     stack.decides("approve", Person(names[2], "", ""))
     page.clock.run_for(12_000)
     expect(olivia.pending_bar).to_contain_text(f"Not carried out: Reject {names[2]}")
-    expect(olivia.pending_bar).to_contain_text("Another operator already decided; the status is now Approved.")
+    expect(olivia.pending_bar).to_contain_text("Another operator already decided; the status is now approved.")
     assert stack.user(Person(names[0], "", ""))["reason"] == "No alts."
     assert stack.audits(Person(names[0], "", ""), "user.rejected")[0]["detail"]["mayReapply"] is True
     assert stack.smtp.letters_to(f"{names[0]}@example.org") == []
@@ -243,7 +243,7 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(stack: Stack,
     page.keyboard.press("r")
     expect(olivia.pending_bar).to_contain_text(words)
     expect(olivia.pending_bar).to_contain_text(say("tray_count", count=2))
-    expect(page.get_by_text(say("users_none"))).to_be_visible()
+    expect(page.get_by_text(say("nothing_matches", search="10.9.9.9"))).to_be_visible()
     expect(badge).to_have_text("128")
     page.keyboard.press("u")
     expect(both).to_be_visible()

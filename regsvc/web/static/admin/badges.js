@@ -2,7 +2,7 @@
 
 import { make } from "../shared/dom.js";
 import { formatTime, t } from "../shared/i18n.js";
-import { describeDecision, labelFor, timeAgo } from "./phrases.js";
+import { describeDecision, labelFor, statusInSentence, timeAgo } from "./phrases.js";
 
 /** @typedef {"wait" | "good" | "bad" | null} Kind */
 
@@ -39,6 +39,19 @@ export function agoElement(milliseconds) {
  */
 export function badge(text, kind = null) {
   return make("span", { class: "badge", "data-kind": kind }, text);
+}
+
+/**
+ * Render the tag of a signal, whose colour is that of its kind.
+ *
+ * @param {ListedUser["signals"][number]} signal
+ */
+export function signalBadge({ kind, count, users }) {
+  const worst = ["banned", "rejected"].find((status) => users.some((user) => user.status === status));
+  const text = t(`tag_${kind}`, { count });
+  const element = badge(worst && kind !== "earlier_ban" ? `${text} · ${statusInSentence(worst)}` : text);
+  element.dataset.signal = kind;
+  return element;
 }
 
 /** @type {Record<string, Kind>} */

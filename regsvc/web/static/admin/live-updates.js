@@ -6,7 +6,7 @@ import { hasText, t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { Signal } from "../shared/signal.js";
 import { APPLICANT_NEWS, OUTCOMES } from "./decisions/transitions.js";
-import { listNames, statusName } from "./phrases.js";
+import { listNames, statusInSentence } from "./phrases.js";
 
 const COUNT_DELAY = 500; // milliseconds; many events at once cause one request
 const SUPERSEDED = ["approve", "reject"]; // decisions that no longer apply when another operator has decided
@@ -82,7 +82,7 @@ export class LiveUpdates {
     }
     if (status !== "pending") {
       this.pending.removeUsers(entry, [username]);
-      notice.show(t("faster", { operator: by, name: username, status: statusName(status) }), "bad");
+      notice.show(t("faster", { operator: by, name: username, status: statusInSentence(status) }), "bad");
     } else if (news) {
       this.pending.removeUsers(entry, [username]);
       notice.show(t(`${news}_unsent`, { name: username }), "bad");

@@ -55,6 +55,26 @@ export function statusName(status) {
 }
 
 /**
+ * "approved", within a sentence
+ *
+ * @param {string} status
+ */
+export function statusInSentence(status) {
+  const name = statusName(status);
+  return name.slice(0, 1).toLocaleLowerCase(language) + name.slice(1);
+}
+
+/**
+ * Return what a list without rows says: what was searched for, if anything was.
+ *
+ * @param {unknown} search
+ * @param {string} otherwise the key of the text without a search
+ */
+export function describeNone(search, otherwise) {
+  return search ? t("nothing_matches", { search: String(search) }) : t(otherwise);
+}
+
+/**
  * "Approve Alice"
  *
  * @param {{ decision: DecisionName, usernames: string[] }} entry

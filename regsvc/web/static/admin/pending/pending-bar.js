@@ -6,7 +6,7 @@ import { t } from "../../shared/i18n.js";
 import { effect, Signal } from "../../shared/signal.js";
 import { askPassword } from "../decisions/actions.js";
 import { wordReason } from "../decisions/saved-reasons.js";
-import { describeDecision, formatNumber, listNames, statusName } from "../phrases.js";
+import { describeDecision, formatNumber, listNames, statusInSentence } from "../phrases.js";
 
 /** @typedef {import("./decision-sender.js").DecisionSender} DecisionSender */
 /** @typedef {import("./pending-decision.js").PendingDecision} PendingDecision */
@@ -226,5 +226,5 @@ class Row {
  * @param {DecisionOutcome} outcome
  */
 function refusalText({ code, status, message }) {
-  return code === "wrong_status" ? t("somebody_faster", { status: statusName(status ?? "") }) : message;
+  return code === "wrong_status" ? t("somebody_faster", { status: statusInSentence(status ?? "") }) : message;
 }

@@ -2,7 +2,7 @@
 
 import { make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
-import { formatNumber } from "../phrases.js";
+import { describeNone, formatNumber } from "../phrases.js";
 import { Refresh } from "../refresh.js";
 import { Filters } from "./filters.js";
 import { PageLinks, pageNumber } from "./pagination.js";
@@ -68,7 +68,8 @@ export class Listing {
     this.pages.render(this.query, found);
     const { totalCount } = found.pagination;
     const count = totalCount === null ? t("very_many") : formatNumber(totalCount);
-    this.count.textContent = found.rows.length || totalCount ? t(this.countText, { count }) : t(this.emptyText);
+    const isEmpty = found.rows.length === 0 && !totalCount;
+    this.count.textContent = isEmpty ? describeNone(values.search, this.emptyText) : t(this.countText, { count });
   }
 
   /**

@@ -66,7 +66,7 @@ export class ApplicantCard {
       make(
         "div",
         { class: "side" },
-        renderWarnings(applicant),
+        make("div", { class: "warnings" }, renderWarnings(applicant)),
         details.record,
         notes.element,
         foldedWhy(this.context, applicant.username),

@@ -2,7 +2,7 @@
 
 import { make, replaceContent } from "../../../shared/dom.js";
 import { t } from "../../../shared/i18n.js";
-import { askedBadge, badge } from "../../badges.js";
+import { askedBadge, badge, signalBadge } from "../../badges.js";
 import { timeAgo } from "../../phrases.js";
 import { shownSignals } from "./applicant.js";
 
@@ -22,6 +22,8 @@ export class ApplicantList {
     this.actions = actions;
     const onkeydown = (/** @type {KeyboardEvent} */ event) => this.handleKey(event);
     this.element = make("ol", { class: "applicants", onkeydown });
+    this.sizes = new ResizeObserver(() => this.countHiddenTags());
+    this.sizes.observe(this.element);
   }
 
   /**
@@ -84,6 +86,14 @@ export class ApplicantList {
     return true;
   }
 
+  /** Tell on each row how many of its tags do not fit, all measured before anything changes. */
+  countHiddenTags() {
+    const counts = [...this.#rows.values()].map((row) => ({ row, count: row.countHidden() }));
+    counts.forEach(({ row, count }) => {
+      row.more.textContent = count > 0 ? `+${count}` : "";
+    });
+  }
+
   updateTimes() {
     this.#rows.forEach((row) => row.updateTime());
   }
@@ -98,6 +108,8 @@ class ApplicantRow {
     const { username } = applicant;
     this.applicant = applicant;
     this.time = make("span", { class: "since" });
+    this.tags = make("span", { class: "tags" }, renderTags(applicant));
+    this.more = make("span", { class: "more-tags", "aria-hidden": "true" });
     this.checkbox = make("input", {
       type: "checkbox",
       "aria-label": t("choose_person", { name: username }),
@@ -113,7 +125,7 @@ class ApplicantRow {
       make("span", { class: "head", "aria-hidden": "true" }, username.replace(/^\W/, "").slice(0, 1).toUpperCase()),
       make("span", { class: "name" }, username),
       this.time,
-      make("span", { class: "marks" }, renderTags(applicant)),
+      make("span", { class: "marks" }, this.tags, this.more),
     );
     this.element = make("li", {}, make("label", { class: "tick" }, this.checkbox), this.button);
     this.updateTime();
@@ -138,6 +150,12 @@ class ApplicantRow {
     this.checkbox.tabIndex = isReachable ? 0 : -1;
   }
 
+  /** Return how many tags are cut off, in a second line. */
+  countHidden() {
+    const tags = /** @type {HTMLElement[]} */ ([...this.tags.children]);
+    return tags.filter(({ offsetTop }) => offsetTop >= tags[0].offsetTop + tags[0].offsetHeight).length;
+  }
+
   updateTime() {
     replaceContent(this.time, timeAgo(this.applicant.regTime));
   }
@@ -158,10 +176,7 @@ export function renderTags(applicant) {
     askedBadge(applicant),
     questionnaireScore !== null && badge(t("points", { score: questionnaireScore }), kind),
     rejected > 0 && badge(t("rejected_times", { count: rejected }), "bad"),
-    shownSignals(signals).map(({ kind, count, users }) => {
-      const isBad = users.some(({ status }) => status === "banned" || status === "rejected");
-      return badge(t(`tag_${kind}`, { count }), kind === "minecraft_account" ? "good" : isBad ? "bad" : "wait");
-    }),
+    shownSignals(signals).map(signalBadge),
     platform === "bedrock" && badge(t("bedrock")),
   ];
 }

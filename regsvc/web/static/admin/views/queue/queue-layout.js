@@ -3,7 +3,7 @@
 import { button, make } from "../../../shared/dom.js";
 import { languageName, languages, t } from "../../../shared/i18n.js";
 import { Signal } from "../../../shared/signal.js";
-import { formatNumber } from "../../phrases.js";
+import { describeNone, formatNumber } from "../../phrases.js";
 import { Filters } from "../../table/filters.js";
 import { bulkBar } from "./bulk-bar.js";
 
@@ -115,7 +115,7 @@ export class QueueLayout {
     const isSearch = applicants.isFiltered;
     const count = formatNumber(left);
     this.count.textContent = left ? t(isSearch ? "queue_found" : "queue_count", { count }) : "";
-    this.noMatches.textContent = isSearch && left === 0 ? t("users_none") : "";
+    this.noMatches.textContent = isSearch && left === 0 ? describeNone(applicants.filters.search, "users_none") : "";
     this.empty.hidden = left > 0 || isSearch;
     this.split.hidden = shown.length === 0 && !isSearch;
     this.toList.textContent = t("queue_place", { place: position, count: left });

@@ -4,7 +4,7 @@ import { asRefusal } from "../../../shared/api.js";
 import { t } from "../../../shared/i18n.js";
 import { notice } from "../../../shared/notice.js";
 import { APPLICANT_NEWS } from "../../decisions/transitions.js";
-import { statusName } from "../../phrases.js";
+import { statusInSentence } from "../../phrases.js";
 
 const ARRIVAL_DELAY = 300; // milliseconds; registrations that come together cause one request
 
@@ -107,7 +107,7 @@ export class QueueUpdates {
       return; // our own decision, whose answer is on its way
     }
     if (status !== "pending") {
-      const values = { operator: by, name: username, status: statusName(status) };
+      const values = { operator: by, name: username, status: statusInSentence(status) };
       this.remove(username, t("decided_elsewhere", values));
     } else if (name === "user_registered" && this.applicants.find(username) === null) {
       this.addArrival(username);
