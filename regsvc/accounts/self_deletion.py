@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from peewee import Database
 
@@ -16,7 +17,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
-from regsvc.database.models import Review, User
+from regsvc.database.models import AskedQuestion, Note, Review, User
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import DecisionDetails
@@ -74,9 +75,11 @@ class SelfDeletion:
             raise errors.WrongStatus(user.status)
 
     def _remove_address(self, user: User) -> None:
-        """Remove the e-mail address from the user's reviews, which stay as history of the name, and mail the user."""
-        is_own = (Review.username_key == user.username_key) & (Review.user_id == user.id)
-        Review.update(email_key=None).where(is_own).execute()
+        """Remove the e-mail address from what stays with the name, reviews, notes and questions, and mail the user."""
+        models: tuple[Any, ...] = (Note, AskedQuestion, Review)
+        for model in models:
+            is_own = (model.username_key == user.username_key) & (model.user_id == user.id)
+            model.update(email_key=None).where(is_own).execute()
         last = Review.select(Review.id).where(is_own).order_by(Review.id.desc()).first()
         self.mail_queue.send(user, "account_deleted", last.id)
 

@@ -286,7 +286,7 @@ class UserDetailsFields(UserFields, frozen=True, kw_only=True):
     questionnaire: QuestionnaireResultFields | None
     earlier_answers: Annotated[
         list[ScoredAnswerFields] | None,
-        Meta(description="Those of the last decision or question, for pending users; else null."),
+        Meta(description="Those that an earlier decision or question was about, for pending users; else null."),
     ]
     history: list[HistoryFields]
     notes: list[NoteFields]

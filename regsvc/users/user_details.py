@@ -293,10 +293,13 @@ class UserDetails:
 
     @property
     def earlier_answers(self) -> "tuple[AnsweredQuestion, ...] | None":
-        """The answers of the last decision, or since a question other ones, while the user waits for review."""
+        """The answers that an earlier decision or question was about, while the user waits for review.
+
+        Of this very user, the last that are others than now: nothing has changed since they were asked or reopened.
+        """
         if self.entry.status != PENDING:
             return None
-        found = [(it.reviewed_at, it.answers, False) for it in self.history if it.answers is not None]
+        found = [(it.reviewed_at, it.answers, it.is_same_user) for it in self.history if it.answers is not None]
         for asked in self.questions:
             if asked.about is not None:
                 found.append((asked.asked_at, _parse_answers(asked.about), asked.is_same_user))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.our_tables import everything_stored
-from tests.support.questions import FIGHT, PASSING, TALK, WORDS, applies, asking, token_for
+from tests.support.questions import BUILD, FIGHT, PASSING, TALK, WORDS, applies, asking, token_for
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 
@@ -69,13 +69,25 @@ def test_who_applies_again_is_seen_beside_the_earlier_answers(asking_stack: Stac
     stack.decides("reject", alice, mayReapply=True)
     assert shown()["earlierAnswers"] is None  # they are still those of the application
 
-    assert applies(stack, alice, token_for(stack, PASSING)).status == 201
+    applied = applies(stack, alice, token_for(stack, PASSING))
 
+    assert applied.status == 201
     assert shown()["earlierAnswers"] == first
     assert shown()["questionnaire"]["answers"] != first
     stack.decides("approve", alice)
+    stack.decides("reopen", alice)
+    assert shown()["earlierAnswers"] == first, "those of the approval are still the same"
+    assert stack.decide("ask", alice, question="Why?").status == 200
+    assert shown()["earlierAnswers"] == first
+    headers, now = {"X-Application-Token": applied.json["applicationToken"]}, shown()["questionnaire"]["answers"]
+    body = {"answers": TALK | BUILD | WORDS}
+    assert stack.post("/api/application/answers", body, headers=headers).status == 200
+    assert shown()["earlierAnswers"] == now, "what the question was about"
+    assert stack.post("/api/application/answers", {"answers": PASSING}, headers=headers).status == 200
+    stack.decides("approve", alice)
     export = stack.get("/api/user/export", token=stack.user_token(alice)).json
-    [review] = export["reviews"]  # of this account, not of the rejected one
+    review, *earlier = export["reviews"]  # of this account, not of the rejected one
+    assert len(earlier) == 2
     assert [len(answer["answers"]) for answer in review["answers"]] == [1, 1, 0]
 
 

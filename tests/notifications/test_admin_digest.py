@@ -63,6 +63,25 @@ def test_every_admin_is_told_who_waits(services: ServiceHarness, clock: ManualCl
     assert "http://127.0.0.1:8080/admin#queue\n" in text
 
 
+def test_who_was_asked_is_told_of_only_once_they_have_answered(services: ServiceHarness, clock: ManualClock) -> None:
+    """Neither as new nor, a day later, as waiting."""
+    for name in ("Alice", "Bob"):
+        services.register(name)
+        services.ask(name)
+    assert tick(services.app) == 0
+    clock.advance(hours=25)
+    assert tick(services.app) == 0
+    services.answer("Alice")
+    assert tick(services.app) == 2
+    subject, text = read_digest(services)
+    assert subject == "1 waiting for review on Game server"
+    assert "Alice" in text
+    assert "Bob" not in text
+    services.ask("Alice", "And who is Dave?")
+    clock.advance(hours=25)
+    assert tick(services.app) == 0
+
+
 def test_nobody_waits_and_nobody_is_told(services: ServiceHarness) -> None:
     assert tick(services.app) == 0
     services.approved("Alice")
