@@ -6,10 +6,12 @@ from datetime import timedelta
 import pytest
 from peewee import OperationalError
 
+from regsvc.config.host_sections import TeamChat
 from regsvc.core.errors import ChatCodeInvalid, Unauthorized
 from regsvc.database.audit import Actor
 from regsvc.database.models import Invitation, Reader, TeamChatEvent, TeamChatLink, TeamChatMessage
 from regsvc.team_chat.decisions import ChatReceiver, TeamDecisions
+from regsvc.team_chat.discord import Discord
 from regsvc.team_chat.telling import Cards
 from tests.support.manual_clock import ManualClock
 from tests.support.services import OLIVIA, MakeServices, ServiceHarness
@@ -71,6 +73,24 @@ def test_a_click_that_lost_a_race_is_done_once(services: ServiceHarness, clock: 
     with pytest.raises(Unauthorized):
         asyncio.run(run("discord", "7", decide))
     assert len(tried) == 2
+
+
+def test_a_signal_names_nobody_where_names_are_not_told(services: ServiceHarness) -> None:
+    """Of an earlier ban the name is the applicant's own."""
+    services.approved("Alice")
+    for transition in ("ban", "delete"):
+        services.decide(transition, "Alice")
+    services.register("Alice")
+    app, alice = services.app, services.user("Alice")
+    cards = Cards(app.services.users, app.questionnaire_results.find_of, app.translations, "")
+    shown = {}
+    for tells in (("name", "signals"), ("signals",)):
+        platform = Discord(TeamChat(platform="discord", channel="1", tells=tells), "")
+        card = cards.make(alice, 1, platform, "en")
+        text = " ".join((card.title, *card.lines))
+        assert "banned" in text
+        shown[tells] = "Alice" in text
+    assert list(shown.values()) == [True, False]
 
 
 def test_a_code_works_once_and_for_ten_minutes(services: ServiceHarness, clock: ManualClock) -> None:
