@@ -105,9 +105,9 @@ def reset_to(stack: Stack, token: str, password: str) -> Callable[[], Reply]:
     return partial(stack.post, "/api/password/reset", {"token": token, "newPassword": password})
 
 
-def test_one_reopening_counts(stack: Stack, operators: Operators) -> None:
+def test_one_reopening_counts(stack: Stack) -> None:
     """Forty times by two of the team at once: one effect, one entry."""
-    bob, oscar = stack.approved("bob"), operators.new("oscar")
+    bob, oscar = stack.approved("bob"), Operators(stack).new("oscar")
     tokens = [stack.olivia(), stack.admin_token(oscar.name, oscar.password)]
     calls = [
         partial(
