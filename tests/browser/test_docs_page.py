@@ -16,7 +16,7 @@ def test_every_route_is_there_and_can_be_read(open_page: OpenPage) -> None:
     headings = page.get_by_role("article").get_by_role("heading", level=2).all_inner_texts()
     assert sorted(headings) == sorted(f"{route.method} {route.path}" for route in ROUTES)
     assert not is_wider_than_the_screen(page)
-    page.get_by_role("navigation").get_by_role("link", name="POST /api/register").click()
+    page.get_by_role("navigation").get_by_role("link", name="POST /api/register", exact=True).click()
     register = page.locator("#postRegister")
     expect(register).to_be_in_viewport()
     expect(register.get_by_text('"username": "Alice"').first).to_be_visible()
