@@ -27,7 +27,8 @@ FIND_CUT_TEXTS = """() => {
     range.selectNodeContents(node);
     const text = range.getBoundingClientRect();
     for (let box = element; box !== document.body; box = box.parentElement) {
-      const { display, position } = getComputedStyle(box);
+      const { display, position, textOverflow } = getComputedStyle(box);
+      if (textOverflow === "ellipsis") break; // shortened on purpose, such as the server's name beside its logo
       if (display === "contents" || display === "inline") continue;
       const room = box.getBoundingClientRect();
       if (text.left < room.left - 1 || text.right > room.right + 1 || text.bottom > room.bottom + 2) {
