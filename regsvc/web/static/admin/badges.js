@@ -47,9 +47,10 @@ export function badge(text, kind = null) {
  * @param {ListedUser["signals"][number]} signal
  */
 export function signalBadge({ kind, count, users }) {
-  const worst = ["banned", "rejected"].find((status) => users.some((user) => user.status === status));
-  const text = t(`tag_${kind}`, { count });
-  const element = badge(worst && kind !== "earlier_ban" ? `${text} · ${statusInSentence(worst)}` : text);
+  const worst = users[0]?.status ?? ""; // the first of them
+  const isBad = (worst === "banned" || worst === "rejected") && kind !== "earlier_ban";
+  const known = users.filter(({ status }) => status === worst).length;
+  const element = badge(`${isBad ? `${known} ${statusInSentence(worst)} · ` : ""}${t(`tag_${kind}`, { count })}`);
   element.dataset.signal = kind;
   return element;
 }
