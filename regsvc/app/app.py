@@ -42,7 +42,7 @@ from regsvc.core.caller import VerifiedSession
 from regsvc.core.clock import ClockWatch
 from regsvc.core.email_address import EmailPolicy, parse_email
 from regsvc.core.i18n.translations import load_translations
-from regsvc.core.rights import Team
+from regsvc.core.rights import Rights, Team
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit, format_roughly
@@ -191,7 +191,7 @@ class App:
             user_idle=auth.user_idle,
             admin_idle=auth.admin_idle,
             team=self.team,
-            needs_second_factor=lambda rights: self.live.current.auth.needs_totp(is_operator=rights.is_operator),
+            needs_second_factor=self._needs_second_factor,
             audit=self.audit,
         )
         self.settings = self.services.settings = ServerSettings(self._database, self.live, self.audit, self._now)
@@ -200,7 +200,9 @@ class App:
         self.limits = DurableLimits(self._now)
         self.retention = Retention(self._database, self._config.retention, self.audit, self._now)
         self.api_tokens = self.services.api_tokens = ApiTokens(self.team, self.audit, self._now)
-        self.team_accounts = self.services.team_accounts = TeamAccounts(self._secrets, self.team, self.audit, self._now)
+        self.team_accounts = self.services.team_accounts = TeamAccounts(
+            self._secrets, self.team, self.audit, self._now, self._needs_second_factor
+        )
         self.invitations = self.services.invitations = Invitations(
             self._secrets, self.team, self.audit, self._now, self.base_url
         )
@@ -697,6 +699,9 @@ class App:
         if not self.installation.is_lost:  # a write refused meanwhile was refused by the files that were moved
             self.worker.outage_log.allow_write()
         self.open(is_open=not self.installation.is_lost)
+
+    def _needs_second_factor(self, rights: Rights) -> bool:
+        return self.live.current.auth.needs_totp(is_operator=rights.is_operator)
 
     def _may_go_on_listening(self, session: VerifiedSession) -> bool:
         is_token = session.audience == "token"

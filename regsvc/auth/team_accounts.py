@@ -5,7 +5,7 @@ the account may do is what the member may do at that moment.
 """
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -13,7 +13,7 @@ from typing import Any, Final
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ChatCodeInvalid, UserNotFound
-from regsvc.core.rights import Team
+from regsvc.core.rights import Rights, Team
 from regsvc.core.text import name_key, shorten, strip_invisible
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import redate
@@ -38,7 +38,15 @@ class LinkedAccount:
 class TeamAccounts:
     """Accounts of the team on chat platforms: linked, found and ended. Blocking: for a worker thread."""
 
-    def __init__(self, secrets: DerivedSecrets, team: Team, audit: Audit, now: Clock) -> None:
+    def __init__(
+        self,
+        secrets: DerivedSecrets,
+        team: Team,
+        audit: Audit,
+        now: Clock,
+        needs_second_factor: Callable[[Rights], bool],
+    ) -> None:
+        self._needs_second_factor = needs_second_factor
         self._secrets = secrets
         self._team = team
         self._audit = audit
@@ -73,13 +81,19 @@ class TeamAccounts:
         return str(link.user.username)
 
     def find_member(self, platform: str, account_id: str) -> User | None:
-        """Return the user for whom this account acts, whatever they may do now, or None."""
+        """Return the user for whom this account acts, whatever they may do now, or None.
+
+        A member who needs a second factor links the account by a code from /admin, where it was asked for. The account
+        that they linked as a player takes no more than their password.
+        """
         account = f"{platform}:{account_id}"
         link = TeamChatLink.select(TeamChatLink, User).join(User).where(TeamChatLink.account == account).first()
         if link is not None:
             member: User | None = link.user if self._is_entitled(link) else None
             return member
         by_player: User | None = User.select().join(ChatLink).where(ChatLink.claimed_account == account).first()
+        if by_player is not None and self._needs_second_factor(self._team.rights_of(by_player)):
+            return None
         return by_player
 
     def list_accounts(self, user_id: int | None = None) -> list[LinkedAccount]:

@@ -1,0 +1,41 @@
+"""Accounts on chat platforms: for which member of the team they act."""
+
+from peewee import Database
+
+from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.team_accounts import TeamAccounts
+from regsvc.core.rights import Rights, Team
+from regsvc.database.audit import Audit
+from regsvc.database.models import ChatLink
+from regsvc.registration.user_creation import new_user
+from tests.support.manual_clock import ManualClock
+
+
+def test_who_needs_a_second_factor_decides_by_a_code_of_the_team_alone(
+    our_database: Database, clock: ManualClock
+) -> None:
+    """Rita has linked her Discord account as a player, for which her password was enough."""
+    rita = new_user("Rita", None, "registered", clock())
+    rita.status = rita.applied_status = "approved"
+    rita.role = rita.applied_role = "reviewer"
+    fields = {name: getattr(rita, name) for name in ("username", "username_key", "status", "applied_status", "role")}
+    rita_id = type(rita).insert({**fields, "origin": "registered", "created_at": clock()}).execute()
+    account = {"platform": "discord", "account_id": "42", "claimed_account": "discord:42"}
+    ChatLink.create(user=rita_id, username="rita", discriminator="0", token_hash="x" * 64, linked_at=clock(), **account)
+    is_needed: list[bool] = [False]
+
+    def needs(rights: Rights) -> bool:
+        assert not rights.is_operator
+        return is_needed[0]
+
+    accounts = TeamAccounts(DerivedSecrets(b"k" * 32), Team(lambda name: 0), Audit(clock), clock, needs)
+    found = accounts.find_member("discord", "42")
+    assert found is not None
+    assert found.username == "Rita"
+
+    is_needed[0] = True
+    assert accounts.find_member("discord", "42") is None
+    accounts.redeem(accounts.issue_code(rita_id), "discord", "42", "rita")
+    found = accounts.find_member("discord", "42")
+    assert found is not None
+    assert found.username == "Rita"
