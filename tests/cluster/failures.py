@@ -42,7 +42,7 @@ def test_a_node_is_cut_off(place: Place, nodes: Sequence[GaleraNode], companions
         nodes[0].cut_off()
         try:
             registrants.wait_for_more(FEW, *others)
-            assert there.get("/health/ready").status == 503
+            ask_until(lambda: there.get("/health/ready").status, lambda status: status == 503)
         finally:
             nodes[0].reconnect()
         registrants.wait_for_more(FEW, there)
