@@ -122,7 +122,7 @@ class _Step:
 
 @dataclass
 class _Plan:
-    """What an entry of the outbox comes to."""
+    """Outcome of an entry of the outbox."""
 
     platform: Platform
     steps: list[_Step]
@@ -130,7 +130,7 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _PersonalMessage:
-    """What a person is told."""
+    """Words for a person."""
 
     platform: Platform
     account_id: str
