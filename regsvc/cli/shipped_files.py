@@ -12,6 +12,7 @@ SHIPPED: Final = (
     "CHANGELOG.md",
     "LICENSE",
     "README.md",
+    "SECURITY.md",
     "conf/*.toml",
     "docs/*.md",
     "packaging/monitoring/*",
