@@ -201,7 +201,7 @@ class App:
         self.retention = Retention(self._database, self._config.retention, self.audit, self._now)
         self.api_tokens = self.services.api_tokens = ApiTokens(self.team, self.audit, self._now)
         self.team_accounts = self.services.team_accounts = TeamAccounts(
-            self._secrets, self.team, self.audit, self._now, self._needs_second_factor
+            self._secrets, self.limits, self.team, self.audit, self._now, self._needs_second_factor
         )
         self.invitations = self.services.invitations = Invitations(
             self._secrets, self.team, self.audit, self._now, self.base_url

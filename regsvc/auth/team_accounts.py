@@ -11,10 +11,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.rate_limits import DurableLimits, SharedLimits
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ChatCodeInvalid, UserNotFound
 from regsvc.core.rights import Rights, Team
 from regsvc.core.text import name_key, shorten, strip_invisible
+from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import redate
 from regsvc.database.models import ChatLink, Review, TeamChatLink, User
@@ -23,6 +25,9 @@ CODE_VALID: Final = timedelta(minutes=10)
 _ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _CODE_LENGTH: Final = 8
 _LONGEST_NAME: Final = 255
+_TRIES: Final = (RateLimit(300, timedelta(minutes=10)),)
+"""Codes that all accounts of a platform may try; one account alone the `_ACCOUNTS`th part of them."""
+_ACCOUNTS: Final = 60
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class TeamAccounts:
     def __init__(
         self,
         secrets: DerivedSecrets,
+        limits: DurableLimits,
         team: Team,
         audit: Audit,
         now: Clock,
@@ -48,6 +54,7 @@ class TeamAccounts:
     ) -> None:
         self._needs_second_factor = needs_second_factor
         self._secrets = secrets
+        self._limits = limits
         self._team = team
         self._audit = audit
         self._now = now
@@ -61,23 +68,34 @@ class TeamAccounts:
         return code
 
     def redeem(self, code: str, platform: str, account_id: str, name: str) -> str:
-        """Link the account to the member of the team who has this code; return their name. Raises `ChatCodeInvalid`."""
-        account = f"{platform}:{account_id}"
+        """Link the account to the member of the team who has this code; return their name.
+
+        Every try counts. Raises `ChatCodeInvalid`, and `RateLimited` after five of an account, or 300 of a platform, in
+        ten minutes.
+        """
+        tries = SharedLimits("team_chat.code", _TRIES, account_id, subject=platform, network_divisor=_ACCOUNTS)
         with TeamChatLink._meta.database.atomic():
-            found = TeamChatLink.code_hash == self._digest(code.strip().upper())
-            link = TeamChatLink.select(TeamChatLink, User).join(User).where(found).first()
-            if link is None or self._now() - link.created_at > CODE_VALID or not self._is_entitled(link):
-                raise ChatCodeInvalid
-            TeamChatLink.delete().where(
-                (TeamChatLink.account == account)
-                | ((TeamChatLink.user == link.user_id) & (TeamChatLink.platform == platform))
-            ).execute()
-            changes = {"platform": platform, "account": account, "code_hash": None, "linked_at": self._now()}
-            changes["name"] = shorten(" ".join(strip_invisible(name).split()), _LONGEST_NAME)
-            if not TeamChatLink.update(changes).where(TeamChatLink.id == link.id, found).execute():
-                raise ChatCodeInvalid  # another one was faster
-            detail = {"platform": platform, "account": account_id}
-            self._audit.record("team_chat.linked", Actor(link.user.username), link.user.username, detail)
+            self._limits.hit_all([], [tries])  # which makes tries of one account wait for each other
+            username = self._redeem(code, platform, account_id, name)
+        if username is None:
+            raise ChatCodeInvalid  # not before the try is counted for good
+        return username
+
+    def _redeem(self, code: str, platform: str, account_id: str, name: str) -> str | None:
+        """Link the account; return the member's name, or None, having changed nothing, if the code is not valid."""
+        account, found = f"{platform}:{account_id}", TeamChatLink.code_hash == self._digest(code.strip().upper())
+        link = TeamChatLink.select(TeamChatLink, User).join(User).where(found).first()
+        if link is None or self._now() - link.created_at > CODE_VALID or not self._is_entitled(link):
+            return None
+        if not TeamChatLink.update(code_hash=None).where(TeamChatLink.id == link.id, found).execute():
+            return None  # another account was faster
+        is_theirs = (TeamChatLink.user == link.user_id) & (TeamChatLink.platform == platform)
+        TeamChatLink.delete().where((TeamChatLink.account == account) | is_theirs).execute()
+        changes = {"platform": platform, "account": account, "linked_at": self._now()}
+        changes["name"] = shorten(" ".join(strip_invisible(name).split()), _LONGEST_NAME)
+        TeamChatLink.update(changes).where(TeamChatLink.id == link.id).execute()
+        detail = {"platform": platform, "account": account_id}
+        self._audit.record("team_chat.linked", Actor(link.user.username), link.user.username, detail)
         return str(link.user.username)
 
     def find_member(self, platform: str, account_id: str) -> User | None:

@@ -122,7 +122,10 @@ class TeamDecisions:
         return str(user.username)
 
     def link(self, person: Person, code: str) -> str:
-        """Link the account to the member of the team who has the code; return their name. Raises `ChatCodeInvalid`."""
+        """Link the account to the member of the team who has the code; return their name.
+
+        Raises `ChatCodeInvalid` and `RateLimited`.
+        """
         return self.accounts.redeem(code, person.platform, person.account_id, person.name)
 
     def _find_member(self, person: Person) -> User:

@@ -3,6 +3,7 @@
 from peewee import Database
 
 from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.team_accounts import TeamAccounts
 from regsvc.core.rights import Rights, Team
 from regsvc.database.audit import Audit
@@ -28,7 +29,8 @@ def test_who_needs_a_second_factor_decides_by_a_code_of_the_team_alone(
         assert not rights.is_operator
         return is_needed[0]
 
-    accounts = TeamAccounts(DerivedSecrets(b"k" * 32), Team(lambda name: 0), Audit(clock), clock, needs)
+    limits, team = DurableLimits(clock), Team(lambda name: 0)
+    accounts = TeamAccounts(DerivedSecrets(b"k" * 32), limits, team, Audit(clock), clock, needs)
     found = accounts.find_member("discord", "42")
     assert found is not None
     assert found.username == "Rita"

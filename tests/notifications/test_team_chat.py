@@ -1,13 +1,14 @@
 """What is kept of the team's chats, and for how long; on both kinds of database."""
 
 import asyncio
+from collections import Counter
 from datetime import timedelta
 
 import pytest
 from peewee import OperationalError
 
 from regsvc.config.host_sections import TeamChat
-from regsvc.core.errors import ChatCodeInvalid, Unauthorized
+from regsvc.core.errors import ChatCodeInvalid, RateLimited, Unauthorized
 from regsvc.database.audit import Actor
 from regsvc.database.models import Invitation, Reader, TeamChatEvent, TeamChatLink, TeamChatMessage
 from regsvc.team_chat.decisions import ChatReceiver, TeamDecisions
@@ -112,3 +113,49 @@ def test_a_code_works_once_and_for_ten_minutes(services: ServiceHarness, clock: 
     assert member is not None
     assert accounts.revoke_unentitled({"rita"}) == 1
     assert accounts.find_member("discord", "61") is None
+
+
+def enter(services: ServiceHarness, *tries: tuple[str, str]) -> list[str | BaseException]:
+    """Let these accounts enter these codes at the same moment; return the members' names, or the refusals."""
+    run, redeem = services.app.worker.run, services.app.team_accounts.redeem
+
+    async def enter_all() -> list[str | BaseException]:
+        calls = (run(redeem, code, "telegram", account, "someone") for account, code in tries)
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    return asyncio.run(enter_all())
+
+
+def test_codes_that_are_entered_at_the_same_moment(services: ServiceHarness) -> None:
+    """An account acts for one member, a code links one account, as if one had been entered after the other."""
+    app, users = services.app, [services.approved(name) for name in ("Rita", "Rob")]
+    for user in users:
+        app.team_roles.give(user.username, "reviewer", OLIVIA)
+    for number in range(10):
+        codes = [app.team_accounts.issue_code(user.id) for user in users]
+        assert enter(services, *((str(number), code) for code in codes)) == ["Rita", "Rob"]
+        assert len(app.team_accounts.list_accounts()) == 1
+        code, accounts = app.team_accounts.issue_code(users[0].id), (f"{number}a", f"{number}b")
+        outcomes = enter(services, *((account, code) for account in accounts))
+        assert sorted(map(str, outcomes)) == ["Rita", "chat_code_invalid"]
+        linked = app.team_accounts.find_member("telegram", accounts[outcomes.index("Rita")])
+        assert linked == users[0]
+
+
+def test_codes_cannot_be_guessed(services: ServiceHarness, clock: ManualClock) -> None:
+    """Five tries in ten minutes for an account; many accounts leave tries to those that have had none."""
+    accounts, rita = services.app.team_accounts, services.approved("Rita")
+    services.app.team_roles.give("Rita", "reviewer", OLIVIA)
+    outcomes = [*enter(services, *[("1", "ABCDEFGH")] * 6), *enter(services, ("1", accounts.issue_code(rita.id)))]
+    assert Counter(map(str, outcomes)) == {"chat_code_invalid": 5, "rate_limited": 2}
+    for other in range(2, 41):
+        for _ in range(5):
+            with pytest.raises(ChatCodeInvalid):
+                accounts.redeem("ABCDEFGH", "telegram", str(other), "mallory")
+    with pytest.raises(ChatCodeInvalid):
+        accounts.redeem("ABCDEFGH", "telegram", "41", "mallory")
+    with pytest.raises(RateLimited):
+        accounts.redeem("ABCDEFGH", "telegram", "41", "mallory")
+    assert accounts.redeem(accounts.issue_code(rita.id), "telegram", "42", "rita") == "Rita"
+    clock.advance(minutes=11)
+    assert accounts.redeem(accounts.issue_code(rita.id), "telegram", "1", "rita") == "Rita"
