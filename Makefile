@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help venv run test test-all torture fuzz cluster lint format sample modules bench bench-sync pictures dist dist-test lock
+.PHONY: help venv run test test-all torture fuzz cluster lint format sample modules promise bench bench-sync pictures dist dist-test lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -70,6 +70,10 @@ sample: $(STAMP)  ## writes what is generated: conf/companion.toml, tests/js/api
 	$(PY) -m regsvc.cli.docs.schema
 	$(PY) -m regsvc.cli.docs.doctor
 	$(PY) -m tests.js.api_types
+
+# Only names and fields that are new, once a version is released: nothing is dropped within a major version.
+promise: $(STAMP)  ## writes down what this version promises, before it is released (docs/compatibility.md)
+	$(PY) -m tests.compatibility.released
 
 # Each by its path and the first line of its docstring.
 modules:  ## lists all modules of the program, each with what it is

@@ -1,0 +1,78 @@
+"""Names that hosts write into configs, SQL, scripts, templates and dashboards, by what they name."""
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from string import Template
+
+from regsvc.cli.command_line import ALIASES, build_parser
+from regsvc.cli.docs.schema import list_tables, list_views
+from regsvc.config.key_types import keys_of
+from regsvc.config.layers import DOWNLOADS, LISTED, SECTIONS
+from regsvc.config.sections import Download
+from regsvc.database.audit import ACTIONS
+from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS
+
+REGSVC = Path(__file__).resolve().parents[2] / "regsvc"
+MAILS = REGSVC / "notifications" / "mail" / "texts" / "en"
+
+
+def list_names() -> dict[str, list[str]]:
+    """Return all names, sorted, by group."""
+    groups: Mapping[str, Iterator[str] | Sequence[str]] = {
+        "config keys": _config_keys(),
+        "commands": _commands(),
+        "tables and views": _columns(),
+        "actions of the audit log": ACTIONS,
+        "codes of reasons": (*BUILT_IN_REASONS, *OWN_REASONS),
+        "mails": _mails(),
+        "metrics": _found(r'"(companion_[a-z_]+)"', REGSVC / "runtime" / "metrics.py"),
+        "variables of the style sheet": _found(r"(--[a-z0-9-]+):", REGSVC / "web" / "static" / "styles" / "tokens.css"),
+    }
+    return {group: sorted(set(names)) for group, names in groups.items()}
+
+
+def _config_keys() -> Iterator[str]:
+    for section, declaring in {**SECTIONS, f"{DOWNLOADS}.NAME": Download, **LISTED}.items():
+        for name, key in keys_of(declaring).items():
+            yield f"{section}.{name}"
+            yield from (f"{section}.{name} = {choice!r}" for choice in key.choices)
+
+
+def _commands() -> Iterator[str]:
+    parser, parsers = build_parser()
+    for lazy in parsers.values():
+        lazy.declare()
+    yield from ALIASES.values()
+    yield from _walk(parser, "")
+
+
+def _walk(parser: argparse.ArgumentParser, path: str) -> Iterator[str]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for choice in action._choices_actions:
+                name = f"{path} {choice.dest}".strip()
+                yield name
+                yield from _walk(action.choices[choice.dest], name)
+            continue
+        for name in action.option_strings or (action.dest.upper(),):
+            yield f"{path} {name}".strip()
+            yield from (f"{path} {name} {choice}".strip() for choice in action.choices or ())
+
+
+def _columns() -> Iterator[str]:
+    for relation in (*list_tables(), *list_views()):
+        for column in relation.columns:
+            yield f"{relation.name}.{column.name}"
+            yield from (f"{relation.name}.{column.name} = {choice!r}" for choice in column.choices)
+
+
+def _mails() -> Iterator[str]:
+    for file in MAILS.glob("*.txt"):
+        yield file.stem
+        yield from (f"{file.stem} ${name}" for name in Template(file.read_text(encoding="utf-8")).get_identifiers())
+
+
+def _found(pattern: str, file: Path) -> list[str]:
+    return re.findall(pattern, file.read_text(encoding="utf-8"))
