@@ -25,10 +25,12 @@ from regsvc.core.errors import (
     ChatCodeInvalid,
     ChatMessageUnknown,
     ChatPersonUnknown,
+    InternalServerError,
     MalformedBody,
     Refusal,
     Unauthorized,
 )
+from regsvc.core.exceptions import describe_exception
 from regsvc.core.http_response import NoResponse, Response
 from regsvc.core.text import shorten
 from regsvc.core.units import format_roughly
@@ -287,6 +289,7 @@ class DiscordInteractions:
         self._keys = [_public_key(key) for key in sorted({channel.chat.public_key for channel in channels})]
         self._receiver = receiver
         self._late: set[asyncio.Future[Any]] = set()
+        self._has_warned = False
 
     async def receive(self, signature: str, timestamp: str, body: bytes) -> dict[str, Any]:
         """Return the response to an interaction. Raises `Unauthorized` unless it is Discord's, new, and in time."""
@@ -300,7 +303,7 @@ class DiscordInteractions:
             return task.result()
         self._late.add(task)
         form = self._late_form(interaction)
-        task.add_done_callback(self._drop_late if form else partial(self._follow_up, interaction))
+        task.add_done_callback(partial(self._end_late, interaction, is_answered=form is not None))
         return form or {"type": _DEFERRED, "data": {"flags": _EPHEMERAL}}
 
     def _verify(self, signature: str, timestamp: str, body: bytes) -> None:
@@ -352,6 +355,9 @@ class DiscordInteractions:
         sender = member.get("user") if isinstance(member, dict) else None
         custom_id = str(data.get("custom_id")) if isinstance(data, dict) else ""
         named = _CUSTOM_ID.fullmatch(custom_id)
+        if named is None and not self._has_warned:
+            self._has_warned = True
+            log.warning("Discord: a button is none of ours; does another program use the application of this bot?")
         if named is None or str(interaction.get("channel_id")) != chat.channel or not isinstance(sender, dict):
             raise ChatMessageUnknown
         name = str(sender.get("global_name") or sender.get("username") or "")
@@ -379,24 +385,33 @@ class DiscordInteractions:
         channel = self._channels.get(str(interaction.get("channel_id")))
         if interaction.get("type") != _COMPONENT or channel is None:
             return None
-        click = self._read_click(interaction, channel.chat)
+        try:
+            click = self._read_click(interaction, channel.chat)
+        except ChatMessageUnknown:  # which follows as the answer
+            return None
         language = self._receiver.language_of(channel.chat, interaction.get("locale"))
         title = self._receiver.text(f"{click.verb}_label", language) if click.verb in _FORMS else ""
         return self._form(click, title, language) if title else None
 
-    def _drop_late(self, task: asyncio.Future[dict[str, Any]]) -> None:
+    def _end_late(
+        self, interaction: Mapping[str, Any], task: asyncio.Future[dict[str, Any]], *, is_answered: bool
+    ) -> None:
+        """Send the response that came too late for the request, unless a form was; none if it was received before."""
         self._late.discard(task)
-        if not task.cancelled():
-            task.exception()
-
-    def _follow_up(self, interaction: Mapping[str, Any], task: asyncio.Future[dict[str, Any]]) -> None:
-        """Send the response that came too late for the request; nothing for one that was received before."""
-        self._late.discard(task)
-        if task.cancelled() or task.exception() is not None:
+        if task.cancelled() or isinstance(error := task.exception(), Unauthorized):
             return
-        sending = asyncio.ensure_future(self._send_late(interaction, task.result()["data"]))
-        self._late.add(sending)
-        sending.add_done_callback(self._late.discard)
+        if error is not None:
+            number = str(interaction.get("id"))
+            log.error("Discord: interaction %s failed: %s", number, describe_exception(error))
+            any_chat = next(iter(self._channels.values())).chat
+            language = self._receiver.language_of(any_chat, interaction.get("locale"))
+            data = self._refuse(InternalServerError(request_id=number), language)["data"]
+        else:
+            data = task.result()["data"]
+        if not is_answered:
+            sending = asyncio.ensure_future(self._send_late(interaction, data))
+            self._late.add(sending)
+            sending.add_done_callback(self._late.discard)
 
     async def _send_late(self, interaction: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         any_channel = next(iter(self._channels.values()))

@@ -1,17 +1,25 @@
 """Decisions on Discord, against a stand-in for its API and with clicks signed by PyNaCl."""
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from nacl.signing import SigningKey
 
+from regsvc.config.host_sections import TeamChat
+from regsvc.core import clock
+from regsvc.core.i18n.translations import load_translations
+from regsvc.team_chat.discord import Discord as DiscordPlatform
+from regsvc.team_chat.discord import DiscordInteractions
 from tests.support.command_line import companion
 from tests.support.our_tables import our_busy, our_database
-from tests.support.peers.discord import TOKEN, Discord, custom_ids, text_of
+from tests.support.peers.discord import CHANNEL, TOKEN, Discord, custom_ids, text_of
 from tests.support.questions import TALK, WORDS, applies, asking, token_for
 from tests.support.stack import MakeStack, Person
 from tests.support.team_chat import BASE_URL, OLIVIA_ON_DISCORD, TeamChatStack, make_team_chat_stack, say
@@ -20,6 +28,7 @@ from tests.support.watching import ask_until, scrape
 
 RITA, ALICE_ON_DISCORD, STRANGER = "6000000000000000002", "6000000000000000003", "6000000000000000009"
 RITA_AS_PLAYER, SHUT = "6000000000000000004", "6000000000000000005"
+UNKNOWN = "No application that can be decided here belongs to this message."
 DECIDED = "This cannot be done while the user's status is approved."
 
 
@@ -156,9 +165,7 @@ def test_what_has_no_effect(chat: TeamChatStack, discord: Discord) -> None:
     elsewhere = discord.click(message, "approve", OLIVIA_ON_DISCORD, channel_id="4000000000000000009")
     unknown = discord.interaction(3, "approve:999999:", OLIVIA_ON_DISCORD)
     odd = discord.interaction(3, "no such button", OLIVIA_ON_DISCORD)
-    assert {say(chat.send(it)) for it in (elsewhere, unknown, odd)} == {
-        "No application that can be decided here belongs to this message."
-    }
+    assert {say(chat.send(it)) for it in (elsewhere, unknown, odd)} == {UNKNOWN}
     form = chat.send(discord.interaction(3, "link:0:", STRANGER)).json
     assert say(chat.send(discord.form(form, "WRONGCOD", STRANGER))).startswith("This code is wrong")
 
@@ -189,12 +196,44 @@ def test_a_slow_database_defers_the_answer(chat: TeamChatStack, discord: Discord
     alice = new_applicant(chat)
     message, already = chat.open_message(alice), len(discord.late)
     clicks = [discord.click(message, verb, OLIVIA_ON_DISCORD) for verb in ("approve", "reject")]
+    clicks.append(discord.interaction(3, "no such button", OLIVIA_ON_DISCORD))
     with our_busy(chat.stack):
-        reply, form = at_once([partial(chat.send, click) for click in clicks])
-    assert reply.json == {"type": 5, "data": {"flags": 64}}
+        approved, form, unknown = at_once([partial(chat.send, click) for click in clicks])
+    assert approved.json == unknown.json == {"type": 5, "data": {"flags": 64}}
     assert form.json["type"] == 9  # no form can follow later: what it sends is checked
-    assert discord.wait_for_late(already + 1)[already]["content"].startswith("You approved")
+    said = sorted(data["content"] for data in discord.wait_for_late(already + 2)[already:])
+    assert said == [UNKNOWN, f"You approved {escaped(alice)}."]
     assert chat.stack.status(alice) == "approved"
+    assert sum("a button is none of ours" in line for line in chat.stack.daemon.log) == 1
+
+
+def test_a_failure_after_a_deferred_answer_is_logged_and_told(
+    discord: Discord, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("regsvc.team_chat.discord._LONGEST_ANSWER", 0)
+    keys: dict[str, Any] = {"token": TOKEN, "public_key": discord.public_key, "channel": CHANNEL}
+    channel = DiscordPlatform(TeamChat("discord", **keys, api_url=discord.address), BASE_URL)
+    already, interaction = len(discord.late), discord.interaction(3, "approve:1:", OLIVIA_ON_DISCORD)
+
+    async def story() -> dict[str, Any]:
+        is_deferred = asyncio.Event()
+
+        async def fail(*_args: object) -> None:
+            await is_deferred.wait()
+            raise KeyError("something secret")
+
+        receiver: Any = SimpleNamespace(
+            run=fail, language_of=lambda *_: "en", now=clock.now, translations=load_translations()
+        )
+        deferred = await DiscordInteractions([channel], receiver).receive(*discord.sign(interaction))
+        is_deferred.set()
+        await asyncio.to_thread(discord.wait_for_late, already + 1)
+        return deferred
+
+    assert asyncio.run(story())["type"] == 5
+    assert f"administrator: {interaction['id']}" in discord.late[already]["content"]
+    assert f"interaction {interaction['id']} failed: KeyError at" in caplog.text
+    assert "secret" not in caplog.text
 
 
 HOSTILE = (

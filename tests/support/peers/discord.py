@@ -106,12 +106,16 @@ class Discord(HttpPeer):
             **changes,
         }
 
-    def send(
-        self, daemon: Daemon, interaction: dict[str, Any], *, key: SigningKey | None = None, age: int = 0
-    ) -> Reply:
-        """Post an interaction, signed `age` seconds ago."""
+    def sign(
+        self, interaction: dict[str, Any], *, key: SigningKey | None = None, age: int = 0
+    ) -> tuple[str, str, bytes]:
+        """Return signature, timestamp and body of an interaction that was signed `age` seconds ago."""
         body, timestamp = json.dumps(interaction).encode(), str(int(time.time()) - age)
-        signature = (key or self.key).sign(timestamp.encode() + body).signature.hex()
+        return (key or self.key).sign(timestamp.encode() + body).signature.hex(), timestamp, body
+
+    def send(self, daemon: Daemon, interaction: dict[str, Any], **options: Any) -> Reply:
+        """Post an interaction; `options` are those of `sign`."""
+        signature, timestamp, body = self.sign(interaction, **options)
         headers = {
             "X-Signature-Ed25519": signature,
             "X-Signature-Timestamp": timestamp,
