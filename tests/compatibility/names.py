@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 
 from regsvc.cli.command_line import ALIASES, build_parser
-from regsvc.cli.docs.schema import list_tables, list_views
+from regsvc.cli.docs.schema import INNER_TABLES, list_tables, list_views
 from regsvc.config.key_types import keys_of
 from regsvc.config.layers import DOWNLOADS, LISTED, SECTIONS
 from regsvc.config.sections import Download
@@ -62,7 +62,7 @@ def _walk(parser: argparse.ArgumentParser, path: str) -> Iterator[str]:
 
 
 def _columns() -> Iterator[str]:
-    for relation in (*list_tables(), *list_views()):
+    for relation in (*(table for table in list_tables() if table.name not in INNER_TABLES), *list_views()):
         for column in relation.columns:
             yield f"{relation.name}.{column.name}"
             yield from (f"{relation.name}.{column.name} = {choice!r}" for choice in column.choices)

@@ -8,7 +8,6 @@ from typing import Final
 
 from regsvc.cli.docs import grid, with_parts, write_or_check
 from regsvc.doctor.checkup import CHECKS
-from regsvc.doctor.facts.facts import FixLocation
 from regsvc.doctor.finding import Check
 
 DOCTOR_FILE: Final = Path(__file__).resolve().parents[3] / "docs" / "doctor.md"
@@ -44,13 +43,8 @@ def main(arguments: list[str] | None = None, file: Path = DOCTOR_FILE) -> int:
 
 
 def _area(title: str, checks: Iterable[Check]) -> str:
-    heads = ("id", "severity", "what was found", "what to do", "where")
-    lines = [(f"`{check.id}`", check.severity, check.means, check.do, _location(check.location)) for check in checks]
-    return f"## {title}\n\n{grid(heads, *lines)}"
-
-
-def _location(location: FixLocation) -> str:
-    return f"{location.source}: `{location.key}`" if location.key else str(location.source)
+    lines = [(f"`{check.id}`", check.severity, check.means) for check in checks]
+    return f"## {title}\n\n{grid(('id', 'severity', 'what was found'), *lines)}"
 
 
 if __name__ == "__main__":

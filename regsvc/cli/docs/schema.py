@@ -13,6 +13,15 @@ from regsvc.database.migrator import MIGRATION_TABLE, MYSQL_TYPES, list_migratio
 from regsvc.database.models import MODELS
 from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS, TRANSITIONS
 
+# Hosts are told what is in them, but not each column: no query needs one, and any version may change them.
+INNER_TABLES = {
+    f"regsvc_{name}"
+    for name in (
+        *("installation", "migration", "lease", "sync_record", "bucket", "sync_state", "session", "known_client"),
+        *("player_address", "reader", "recovery_code", "verification", "link", "chat_request", "rate_limit"),
+        *("team_chat_message", "team_chat_link", "team_chat_event"),
+    )
+}
 SCHEMA_FILE = Path(__file__).resolve().parents[3] / "docs" / "schema.md"
 
 
@@ -22,7 +31,8 @@ def main(arguments: list[str] | None = None, file: Path = SCHEMA_FILE) -> int:
         "edits": _edits(),
         "reasons": _reasons(),
         "views": "\n".join(map(_view, list_views())),
-        "tables": "\n".join(map(_table, list_tables())),
+        "tables": "\n".join(_table(table) for table in list_tables() if table.name not in INNER_TABLES),
+        "inner": _inner_tables(),
     }
     return write_or_check(file, with_parts(file, parts), arguments, __doc__ or "")
 
@@ -127,9 +137,21 @@ def _reasons() -> str:
 
 
 def _view(view: Relation) -> str:
-    rows = [(f"`{column.name}`", column.note) for column in view.columns]
+    users = next(table for table in list_tables() if table.name == "regsvc_user")
+    told = {(column.name, column.note) for column in users.columns}
+    same = {column.name for column in view.columns if (column.name, column.note) in told}
+    rows = [(f"`{column.name}`", column.note) for column in view.columns if column.name not in same]
     note = f"{view.note[0].upper()}{view.note[1:]}."
+    if same:
+        listed = _words(column.name for column in view.columns if column.name in same)
+        note += f"\n\nAs in `regsvc_user`: {listed}."
     return f"### {view.name}\n\n{note}\n\n{grid(('column', 'note'), *rows)}"
+
+
+def _inner_tables() -> str:
+    return grid(
+        ("table", "rows"), *((f"`{table.name}`", table.note) for table in list_tables() if table.name in INNER_TABLES)
+    )
 
 
 def _table(table: Relation) -> str:
