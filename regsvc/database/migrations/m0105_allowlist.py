@@ -11,7 +11,7 @@ CREATE TABLE regsvc_allowlist (
   reason       {text:16} NULL, -- what it waits for: no_uuid, no_profile, uuid_in_doubt, restart, refused, held_back
   since        {moment} NOT NULL, -- when this became so
   user_id      BIGINT NULL, -- id of the user; empty once deleted
-  shown_as     {text:16} GENERATED ALWAYS AS (CASE WHEN state = 'taken_off' THEN 'removed' WHEN state = 'add' AND reason = 'uuid_in_doubt' THEN 'conflict' WHEN state = 'listed' AND reason IS NULL THEN 'listed' ELSE 'waiting' END) VIRTUAL -- state shown in the user list as `allowlist`
+  shown_as     {text:16} GENERATED ALWAYS AS (CASE WHEN state = 'taken_off' THEN 'removed' WHEN state = 'add' AND reason = 'uuid_in_doubt' THEN 'conflict' WHEN state = 'listed' AND reason IS NULL THEN 'listed' ELSE 'waiting' END) {generated} -- state shown in the user list as `allowlist`
 );
 
 CREATE INDEX regsvc_allowlist_state ON regsvc_allowlist (state, reason);

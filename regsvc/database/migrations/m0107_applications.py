@@ -4,7 +4,7 @@ from typing import Final
 
 TABLES: Final = """
 ALTER TABLE regsvc_user ADD COLUMN
-  look_key {text:255} GENERATED ALWAYS AS (REPLACE(REPLACE(REPLACE(username_key, 'i', 'l'), '1', 'l'), '0', 'o')) VIRTUAL -- the same for names that look alike: I, l and 1, 0 and O;
+  look_key {text:255} GENERATED ALWAYS AS (REPLACE(REPLACE(REPLACE(username_key, 'i', 'l'), '1', 'l'), '0', 'o')) {generated} -- the same for names that look alike: I, l and 1, 0 and O;
 
 CREATE INDEX regsvc_user_look_key ON regsvc_user (look_key);
 
@@ -56,7 +56,7 @@ ALTER TABLE regsvc_user ADD COLUMN
   answered_at {moment} NULL -- when the applicant answered the last question; empty once it is decided;
 
 ALTER TABLE regsvc_user ADD COLUMN
-  is_asked {bool} GENERATED ALWAYS AS (asked_at IS NOT NULL) VIRTUAL -- whether a pending user has to answer first;
+  is_asked {bool} GENERATED ALWAYS AS (asked_at IS NOT NULL) {generated} -- whether a pending user has to answer first;
 
 CREATE INDEX regsvc_user_waiting ON regsvc_user (status, is_asked, id);
 

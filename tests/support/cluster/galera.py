@@ -141,9 +141,7 @@ class GaleraNode(MariaDBServer):
         """Return where the node stopped, found in its data as `galera_recovery` does."""
         alone = ["--wsrep-recover", "--wsrep-cluster-address=gcomm://", "--disable-log-error", "--skip-networking"]
         command = [*self._options, *_WITH_GALERA, *alone, "--socket=mariadb.sock"]
-        done = subprocess.run(
-            command, capture_output=True, env=self._environment, check=False, timeout=4 * START_TIMEOUT
-        )
+        done = subprocess.run(command, capture_output=True, env=self._environment, check=False, timeout=START_TIMEOUT)
         found = _RECOVERED.search(done.stderr.decode(errors="replace"))
         assert found is not None, done.stderr.decode(errors="replace")[-2000:]
         return found[1]
