@@ -99,7 +99,7 @@ from regsvc.sync.run import SyncRunner
 from regsvc.sync.service import SyncService
 from regsvc.sync.sync_context import SyncContext
 from regsvc.team_chat.decisions import ChatReceiver, TeamDecisions
-from regsvc.team_chat.service import RECEIVING, make_platforms, open_chats
+from regsvc.team_chat.service import make_platforms, open_chats
 from regsvc.team_chat.telling import Cards, TeamChatQueue, TeamChatTransport, purge_messages
 from regsvc.users.chat_links import ChatLinks
 from regsvc.users.credential_rules import BedrockNames, CredentialRules
@@ -622,7 +622,7 @@ class App:
         receiver = ChatReceiver(decisions, self.worker, self.translations, self._on_change, count, now)
         instance = instance_id(self._config.server.state_dir, self._config.server.instance)
         services.team_chat = open_chats(
-            platforms, receiver, lambda name: TaskLease(self._database, name, RECEIVING, instance)
+            platforms, receiver, lambda name, period: TaskLease(self._database, name, period, instance)
         )
 
     async def _examine(self) -> "tuple[Checkup, datetime]":

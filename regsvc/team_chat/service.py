@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 AnyPlatform = TypeVar("AnyPlatform", bound=Platform)
 
-RECEIVING: Final = timedelta(minutes=1)
+_RECEIVING: Final = timedelta(minutes=1)
 """How long one daemon alone asks for what people do, unless it asks again; longer than such a request."""
+_CONFLICT_KNOWN: Final = timedelta(minutes=15)
+"""How long a conflict counts as such, unless it is met again; longer than the pause that follows it."""
 
 
 def _make_discord(chat: TeamChat, base_url: str) -> Platform:
@@ -76,9 +78,9 @@ class TeamChats:
 
 
 def open_chats(
-    platforms: Mapping[str, Platform], receiver: ChatReceiver, make_lease: Callable[[str], TaskLease]
+    platforms: Mapping[str, Platform], receiver: ChatReceiver, make_lease: Callable[[str, timedelta], TaskLease]
 ) -> TeamChats:
-    """Return the chats with what receives from them. `make_lease`: of a name."""
+    """Return the chats with what receives from them. `make_lease`: of a name, for a period."""
     kinds = {platform.chat.platform for platform in platforms.values()}
     discord = _receive_from_discord(platforms, receiver) if "discord" in kinds else None
     telegram = _receive_from_telegram(platforms, receiver, make_lease) if "telegram" in kinds else ()
@@ -94,13 +96,28 @@ def _receive_from_discord(platforms: Mapping[str, Platform], receiver: ChatRecei
 
 
 def _receive_from_telegram(
-    platforms: Mapping[str, Platform], receiver: ChatReceiver, make_lease: Callable[[str], TaskLease]
+    platforms: Mapping[str, Platform], receiver: ChatReceiver, make_lease: Callable[[str, timedelta], TaskLease]
 ) -> "list[TelegramUpdates]":
     from regsvc.team_chat.telegram import Telegram, TelegramUpdates
 
-    bots = _by_token(platforms, Telegram)
-    names = {token: f"telegram:{sha256(token.encode()).hexdigest()[:16]}" for token in bots}
-    return [TelegramUpdates(groups, receiver, make_lease(names[token])) for token, groups in bots.items()]
+    return [
+        TelegramUpdates(
+            groups,
+            receiver,
+            make_lease(_lease_name(token), _RECEIVING),
+            make_lease(name_conflict(token), _CONFLICT_KNOWN),
+        )
+        for token, groups in _by_token(platforms, Telegram).items()
+    ]
+
+
+def _lease_name(token: str) -> str:
+    return f"telegram:{sha256(token.encode()).hexdigest()[:16]}"
+
+
+def name_conflict(token: str) -> str:
+    """Return the name of the lease that is held while another program receives the updates of a bot on Telegram."""
+    return f"{_lease_name(token)}:conflict"
 
 
 def _receive_from_onebot(platforms: Mapping[str, Platform], receiver: ChatReceiver) -> "list[OneBotConnections]":

@@ -56,6 +56,8 @@ _MAX_ANSWER: Final = 200
 _MAX_REASON: Final = 1000
 _SEE_DOCTOR: Final = "; see companion doctor"
 _NOT_MODIFIED: Final = "message is not modified"
+_CONFLICT: Final = 409
+"""Of a request for updates, that another program made one since, or has set a webhook."""
 _GONE: Final = ("message to edit not found", "message can't be edited", "message_id_invalid")
 
 Answered = TypeVar("Answered")
@@ -201,7 +203,10 @@ class Telegram(Platform):
         if isinstance(parameters, dict) and "migrate_to_chat_id" in parameters:
             moved = f'the group is another one now: set channel = "{parameters["migrate_to_chat_id"]}"'
             raise TemporaryFailure(f"Telegram: {moved}", _REFUSED_PAUSE)
-        if code in (401, 403, 404, 409) or "chat not found" in words:
+        if code == _CONFLICT:
+            advice = "another program receives the updates of this bot: stop it, or make a bot for the companion alone"
+            raise TemporaryFailure(f"{told}; {advice}", _REFUSED_PAUSE)
+        if code in (401, 403, 404) or "chat not found" in words:
             raise TemporaryFailure(told + _SEE_DOCTOR, _REFUSED_PAUSE)
         if isinstance(code, int) and 400 <= code < 500:
             raise PermanentFailure(told)
@@ -223,18 +228,25 @@ def _message(card: Card) -> dict[str, Any]:
 class TelegramUpdates:
     """Updates of one bot: clicks, replies and private messages, which one daemon at a time asks for.
 
-    Clicks have no time of their own. Those that waited before this process asked are answered as too late.
+    Clicks have no time of their own. Those that waited while nothing was received are answered as too late.
     """
 
-    def __init__(self, groups: Sequence[Telegram], receiver: ChatReceiver, lease: TaskLease) -> None:
-        """`groups` have the bot's token in common."""
+    def __init__(
+        self, groups: Sequence[Telegram], receiver: ChatReceiver, lease: TaskLease, conflict: TaskLease
+    ) -> None:
+        """`groups` have the bot's token in common. `conflict` tells the doctor that another program receives."""
         self._groups = groups
         self._bot = groups[0]
         self._receiver = receiver
         self._lease = lease
+        self._conflict = conflict
         self._stopped = asyncio.Event()
         self._offset = 0
+        self._received_at: datetime | None = None
+        """When updates were last received, if this daemon was the one to ask for them since."""
         self._is_caught_up = False
+        self._may_conflict = True
+        """Whether a conflict may be recorded, by this process or one before it."""
         self._backoff = Backoff(timedelta(seconds=1), timedelta(minutes=1), spread=0.2)
 
     async def run(self) -> None:
@@ -245,7 +257,7 @@ class TelegramUpdates:
                 if await run(self._lease.acquire):
                     await self._poll()
                 else:
-                    self._is_caught_up = False
+                    self._received_at = None
                     await self._pause(_TAKEOVER.total_seconds())
             except Refusal:  # the database is away, which is reported elsewhere
                 await self._pause(_LONGEST_PAUSE)
@@ -259,6 +271,8 @@ class TelegramUpdates:
         self._stopped.set()
 
     async def _poll(self) -> None:
+        now = self._receiver.now
+        self._is_caught_up &= self._received_at is not None and abs(now() - self._received_at) <= _MAX_AGE
         timeout = _POLL if self._is_caught_up else timedelta()
         fields = {
             "offset": self._offset,
@@ -272,17 +286,36 @@ class TelegramUpdates:
             return
         updates = reply.get("result")
         if reply.get("ok") is not True or not isinstance(updates, list):
+            if reply.get("error_code") == _CONFLICT:
+                await self._note_conflict()
             self._bot.raise_refusal(reply, is_private=False)
             raise TemporaryFailure("Telegram: a reply without updates")
-        if self._backoff.is_active:
-            log.info("Telegram: updates are received again")
-            self._backoff.reset()
         await asyncio.gather(*(self._receive(it, is_late=not self._is_caught_up) for it in updates))
         self._offset = max([self._offset, *(it["update_id"] + 1 for it in updates)])
+        self._received_at = now()
         self._is_caught_up = len(updates) < _MAX_UPDATES or self._is_caught_up
+        if timeout:  # a request that waits is what another program's would have ended
+            await self._note_success()
         took = asyncio.get_running_loop().time() - asked_at
         if not updates and took < _SHORTEST_POLL:
             await self._pause(_SHORTEST_POLL - took)
+
+    async def _note_success(self) -> None:
+        if self._backoff.is_active:
+            log.info("Telegram: updates are received again")
+            self._backoff.reset()
+        if self._may_conflict:
+            run = self._receiver.worker.run
+            if await run(self._conflict.acquire):
+                await run(self._conflict.remove)
+            self._may_conflict = False
+
+    async def _note_conflict(self) -> None:
+        """Record a conflict, unless the other program is a daemon of ours, which has taken the lease meanwhile."""
+        run = self._receiver.worker.run
+        if await run(self._lease.acquire):
+            self._may_conflict = True
+            await run(self._conflict.acquire)
 
     async def _note_failure(self, error: Exception) -> None:
         told = str(error) if isinstance(error, TemporaryFailure | PermanentFailure) else describe_exception(error)
@@ -290,9 +323,7 @@ class TelegramUpdates:
             log.warning("Telegram: no updates are received at the moment: %s", told)
         asked = error.retry_after if isinstance(error, TemporaryFailure) else None
         self._backoff.extend(asked or timedelta())
-        pause = self._backoff.remaining()
-        self._is_caught_up &= pause < _MAX_AGE.total_seconds()
-        await self._pause(pause)
+        await self._pause(self._backoff.remaining())
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -5,13 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from regsvc.config.host_sections import TeamChat
 from regsvc.core import clock
 from regsvc.team_chat.telegram import Telegram as TelegramPlatform
+from tests.support.authme.authme_database import DatabaseKind
 from tests.support.command_line import companion
 from tests.support.our_tables import ago, our_database
 from tests.support.peers.telegram import GROUP, TOKEN, Telegram, callbacks
@@ -24,20 +26,31 @@ DECIDED = "This cannot be done while the user's status is approved."
 JOINER = "\u2060"
 
 
+KEYS = {"installation_key": "the installation key that all share", "signing_key": "the signing key that all share too"}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "mariadb"])
+def kind(request: pytest.FixtureRequest) -> DatabaseKind:
+    return cast(DatabaseKind, request.param)
+
+
 @pytest.fixture(scope="module")
-def telegram() -> Iterator[Telegram]:
+def telegram(kind: DatabaseKind) -> Iterator[Telegram]:
     with Telegram() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def stack(make_stack: MakeStack, telegram: Telegram, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+def stack(
+    kind: DatabaseKind, make_stack: MakeStack, telegram: Telegram, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
     chat = {"platform": "telegram", "token": TOKEN, "channel": str(GROUP), "api_url": telegram.address}
     told = {"tells": ["name", "score", "answers", "signals"]}
     questions = asking(tmp_path_factory.mktemp("questions"))
-    made = make_stack("sqlite", config={"team_chat": [{**chat, **told}], **questions})
+    made = make_stack(kind, config={"team_chat": [{**chat, **told}], "auth": KEYS, **questions})
     link(made, telegram, made.olivia(), OLIVIA)
-    return made
+    yield made
+    made.daemon.stop()
 
 
 def link(stack: Stack, telegram: Telegram, admin_token: str, account: int) -> None:
@@ -93,6 +106,7 @@ def give_account(stack: Stack, person: Person, account: int) -> None:
     )
 
 
+@pytest.mark.every_database
 def test_applied_told_asked_answered_approved_in_chat_and_in_the_game(stack: Stack, telegram: Telegram) -> None:
     alice = stack.newcomer("alice")
     headers = {"X-Application-Token": applies(stack, alice, token_for(stack, TALK | WORDS)).json["applicationToken"]}
@@ -199,6 +213,7 @@ def test_hostile_texts_look_harmless(stack: Stack, telegram: Telegram) -> None:
     assert not telegram.refused
 
 
+@pytest.mark.every_database
 def test_changed_answers_are_told_before_they_are_decided_about(stack: Stack, telegram: Telegram) -> None:
     alice = stack.newcomer("alice")
     headers = {"X-Application-Token": applies(stack, alice, token_for(stack)).json["applicationToken"]}
@@ -234,6 +249,46 @@ def test_clicks_of_a_pause_are_answered_as_too_late(stack: Stack, telegram: Tele
     stack.daemon.start()
     assert said(telegram, click).startswith("This came too late")
     assert said(telegram, telegram.click(number, "approve", OLIVIA)).startswith("You approved")
+
+
+@pytest.mark.long
+@pytest.mark.one_database("mariadb")
+def test_of_two_daemons_one_receives_until_it_dies(stack: Stack, telegram: Telegram, tmp_path: Path) -> None:
+    """Nothing is received twice; what nobody received is answered as too late by the other, which decides then."""
+    numbers = [open_message(telegram, new_applicant(stack, name)) for name in ("alice", "bob")]
+    conflicts, other = telegram.conflicts, stack.make_another_daemon(tmp_path).start()
+    try:
+        assert said(telegram, telegram.click(numbers[0], "approve", OLIVIA)).startswith("You approved")
+        assert telegram.conflicts == conflicts
+        stack.daemon.kill()
+        click = telegram.click(numbers[1], "approve", OLIVIA)
+        lapse = "UPDATE regsvc_lease SET expires_at = ? WHERE name LIKE ?"
+        our_database(stack).execute(lapse, (ago(seconds=1), "telegram:%"))
+        assert said(telegram, click).startswith("This came too late")
+        assert said(telegram, telegram.click(numbers[1], "approve", OLIVIA)).startswith("You approved")
+    finally:
+        other.stop()
+        stack.daemon.start()
+
+
+def test_another_program_with_the_same_bot(stack: Stack, telegram: Telegram) -> None:
+    """It is left alone for minutes, and told with what to do; nothing else suffers."""
+    telegram.begin_conflict()
+    assert stack.daemon.wait_for_log("another program receives the updates of this bot: stop it, or make a bot for")
+    polls, alice = telegram.polls, new_applicant(stack)
+    number = open_message(telegram, alice)
+    stack.decides("reject", alice)
+    telegram.wait_for(lambda it: it is telegram.messages[number] and "Rejected by Olivia" in it["text"])
+    assert telegram.polls == polls
+    found = "is also used by another program."
+    assert found in companion("doctor", config=stack.daemon.config_file).output
+    stack.daemon.stop()
+    telegram.is_conflicting = False
+    stack.daemon.start()
+    telegram.wait_for_polls(2)  # the second one waits
+    bob = new_applicant(stack, "bob")
+    assert said(telegram, telegram.click(open_message(telegram, bob), "approve", OLIVIA)).startswith("You approved")
+    ask_until(lambda: companion("doctor", config=stack.daemon.config_file).output, lambda output: found not in output)
 
 
 def test_the_host_tries_it(stack: Stack, telegram: Telegram) -> None:

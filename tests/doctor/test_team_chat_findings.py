@@ -9,7 +9,9 @@ import pytest
 from regsvc.config.host_sections import TeamChat
 from regsvc.core import clock
 from regsvc.team_chat.discord import Discord
+from regsvc.team_chat.service import name_conflict
 from tests.support.doctor_case import DoctorCase
+from tests.support.our_tables import ago
 from tests.support.peers.discord import BOT, CHANNEL, GUILD, ROLE, TOKEN
 from tests.support.peers.discord import Discord as DiscordPeer
 from tests.support.peers.http_peer import HttpPeer
@@ -69,3 +71,20 @@ def test_the_doctor_tells_it(doctor_case: DoctorCase) -> None:
     assert doctor_case.findings() == []
     doctor_case.change_host(find_chat_problems=lambda platform, now: [f"{platform.chat.name} is shut"])
     assert doctor_case.only_finding("team_chat.unusable").title == f"discord:{CHANNEL} is shut."
+
+
+@pytest.mark.every_database
+def test_another_program_uses_the_bot(doctor_case: DoctorCase) -> None:
+    """As the daemon that met it has recorded; another bot is none of this chat's business."""
+    chat = {"platform": "telegram", "token": "666:a", "channel": "-5"}
+    doctor_case.sections["team_chat"] = [chat]  # type: ignore[assignment]
+    doctor_case.change_host(find_chat_problems=lambda platform, now: [])
+    doctor_case.start_once()
+    keep, soon = "INSERT INTO regsvc_lease VALUES (?, 'another:1', ?)", ago(minutes=-10)
+    doctor_case.our_database.execute(keep, (name_conflict("777:b"), soon))
+    assert doctor_case.findings() == []
+    doctor_case.our_database.execute(keep, (name_conflict("666:a"), soon))
+    assert "the group -5 is also used" in doctor_case.only_finding("team_chat.shared_bot").title
+    for past in (ago(seconds=1), ago(days=-1)):  # or from before the clock was set back
+        doctor_case.our_database.execute("UPDATE regsvc_lease SET expires_at = ?", (past,))
+        assert doctor_case.findings() == []

@@ -130,6 +130,10 @@ class Stack:
         self.daemon.write_config(self._sections())
         self.daemon.start()
 
+    def make_another_daemon(self, directory: Path) -> Daemon:
+        """Return a daemon beside this one, on the same database and with the same config. Start and stop it."""
+        return Daemon(directory, self._sections(), self._environment, is_quick=self._is_quick)
+
     # --- people ---
 
     def newcomer(self, name: str = "alice") -> Person:

@@ -16,6 +16,7 @@ from regsvc.notifications.mail.smtp_replies import wording_of
 from regsvc.sync.report import HeldBack
 from regsvc.sync.reporting.words import advise_on_held_back, describe_held_back
 from regsvc.sync.service import stands_still
+from regsvc.team_chat.service import name_conflict
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
 _STUCK_AFTER: Final = timedelta(minutes=5)
@@ -296,3 +297,19 @@ def tokens_are_unused(facts: Facts) -> Iterator[Sentence]:
 )
 def chats_are_unusable(facts: Facts) -> Iterator[str]:
     yield from facts.chat_problems
+
+
+@check(
+    "team_chat.shared_bot",
+    Severity.BROKEN,
+    means="Another program receives what people do with a bot on Telegram.",
+    why="Telegram passes each click and each reply on once. What the other program gets is not done here, and nobody "
+    "is told so.",
+    do="Stop the other program, or make a bot that only the companion uses (@BotFather, /newbot), enter its token, and "
+    "add it to the group.",
+    where=FixLocation(Source.OURS, "[[team_chat]] token_file"),
+)
+def bots_are_shared(facts: Facts) -> Iterator[Sentence]:
+    for chat in facts.config.team_chats:
+        if chat.platform == "telegram" and name_conflict(chat.token) in facts.own_tables.leases:
+            yield Sentence("The bot of the group {group} is also used by another program.", group=chat.channel)

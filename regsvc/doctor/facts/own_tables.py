@@ -30,6 +30,11 @@ _TEAM: Final = 106
 """The migration that made the table of API tokens."""
 _LONG_AGO_SQLITE: Final = "since < strftime('%Y-%m-%d %H:%M:%f', 'now', '-10 minutes')"
 _LONG_AGO_MYSQL: Final = "since < UTC_TIMESTAMP(3) - INTERVAL 10 MINUTE"
+_HELD_SQLITE: Final = (
+    "expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now') "
+    "AND expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 hour')"  # else from before the clock was set back
+)
+_HELD_MYSQL: Final = "expires_at BETWEEN UTC_TIMESTAMP(3) AND UTC_TIMESTAMP(3) + INTERVAL 1 HOUR"
 MAX_NAMES: Final = 3
 _MIGRATING_SQLITE: Final = (
     "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now') "
@@ -98,6 +103,8 @@ class OwnTables:
     waiting_mails: int
     token_uses: Mapping[str, datetime | None]
     """When each active API token was last used, or made, by its name."""
+    leases: frozenset[str]
+    """Names of the leases that are held."""
 
 
 def require_no_migration(database: ReadOnlyDatabase) -> None:
@@ -160,7 +167,13 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         users={str(row["status"]): int(row["n"]) for row in users},
         waiting_mails=int(waiting),
         token_uses=_token_uses(database) if int(newest) >= _TEAM else {},
+        leases=_leases(database),
     )
+
+
+def _leases(database: ReadOnlyDatabase) -> frozenset[str]:
+    condition = _HELD_SQLITE if database.is_sqlite else _HELD_MYSQL
+    return frozenset(str(row["name"]) for row in database.rows(f"SELECT name FROM regsvc_lease WHERE {condition}"))  # noqa: S608
 
 
 def _token_uses(database: ReadOnlyDatabase) -> dict[str, datetime | None]:

@@ -49,11 +49,20 @@ class Telegram(HttpPeer):
         self.closed_doors: set[str] = set()
         """People who have not started the bot."""
         self.updates: list[dict[str, Any]] = []
+        """All that were ever sent, in order."""
+        self.polls = 0
+        """Number of requests for updates."""
+        self.conflicts = 0
+        """How many of them were ended by another one."""
+        self.is_conflicting = False
+        """Whether another program asks for updates all the time."""
         self.webhook = ""
         self.member = {"status": "member"}
         self.group_type = "supergroup"
         self._again: list[dict[str, Any]] = []
         self._clicks = 0
+        self._confirmed = 0
+        """The first update that is not confirmed."""
         self._news = threading.Condition()
         self._server_port = free_port(HOST)
 
@@ -64,8 +73,17 @@ class Telegram(HttpPeer):
         assert self._server_process.stdout.readline() == "listening\n"
         super().start()
 
-    def stop(self) -> None:
+    def go_away(self) -> None:
+        """Be out of reach until `come_back`; what people do is kept."""
         super().stop()
+        with self._news:
+            self._news.notify_all()
+
+    def come_back(self) -> None:
+        super().start()
+
+    def stop(self) -> None:
+        self.go_away()
         self._server_process.communicate("", timeout=WAIT)
 
     # --- what people see and do ---
@@ -93,12 +111,25 @@ class Telegram(HttpPeer):
         with self._news:
             self._clicks += 1
             self._post("sendCallback", {"botToken": TOKEN, "from": _user(person), "message": about, "data": data})
+            self._news.notify_all()
             return str(self._clicks)
 
     def answer_to(self, click: str) -> dict[str, Any]:
         with self._news:
             assert self._news.wait_for(lambda: click in self.answers, WAIT), self.answers
             return self.answers[click]
+
+    def wait_for_polls(self, count: int) -> None:
+        """Wait until there were so many further requests for updates."""
+        with self._news:
+            enough = self.polls + count
+            assert self._news.wait_for(lambda: self.polls >= enough, WAIT), self.polls
+
+    def begin_conflict(self) -> None:
+        """Let another program ask for updates, until `is_conflicting` is False."""
+        with self._news:
+            self.is_conflicting = True
+            self._news.notify_all()
 
     def reply(self, number: int, text: str, person: int, *, age: int = 0) -> None:
         """Reply to a message of the bot in its group."""
@@ -119,10 +150,13 @@ class Telegram(HttpPeer):
         """Send an update once more, as after a confirmation that was lost."""
         with self._news:
             self._again.append(next(update for update in self.updates if wanted(update)))
+            self._news.notify_all()
 
     def _say(self, text: str, person: int, chat: dict[str, Any], age: int, **more: Any) -> None:
         said = {"botToken": TOKEN, "from": _user(person), "chat": chat, "date": int(time.time()) - age, "text": text}
-        self._post("sendMessage", {**said, **more})
+        with self._news:
+            self._post("sendMessage", {**said, **more})
+            self._news.notify_all()
 
     # --- the API ---
 
@@ -162,10 +196,23 @@ class Telegram(HttpPeer):
         return reply
 
     def _updates(self, body: dict[str, Any]) -> dict[str, Any]:
-        reply = self._post(f"bot{TOKEN}/getUpdates", body)
-        self.updates += reply["result"]
-        again, self._again = self._again, []
-        return {**reply, "result": [*again, *reply["result"]]}
+        """Wait for updates as long as asked; a later request ends an earlier one, and confirms what is before it."""
+        self.polls += 1
+        number, until = self.polls, time.monotonic() + body["timeout"]
+        self._confirmed = max(self._confirmed, body["offset"])
+        self._news.notify_all()
+        while True:
+            if self.is_conflicting or number != self.polls:
+                self.conflicts += 1
+                words = "terminated by other getUpdates request; make sure that only one bot instance is running"
+                return _refusal(409, f"Conflict: {words}")
+            self.updates += self._post(f"bot{TOKEN}/getUpdates", body)["result"]
+            waiting = [update for update in self.updates if update["update_id"] >= self._confirmed]
+            found, self._again = [*self._again, *waiting[: body["limit"]]], []
+            left = until - time.monotonic()
+            if found or left <= 0 or self.is_over.is_set():
+                return {"ok": True, "result": found}
+            self._news.wait(left)
 
     def _refuse(self, method: str, body: dict[str, Any]) -> dict[str, Any] | None:
         if str(body["chat_id"]) in self.closed_doors:
