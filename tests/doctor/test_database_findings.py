@@ -12,6 +12,8 @@ import pytest
 
 from regsvc.auth.keys import fingerprint as fingerprint_of
 from regsvc.doctor.facts import databases
+from regsvc.doctor.facts.player_table import PlayerTable, inspect_table
+from regsvc.doctor.facts.readonly_db import ReadOnlyMySql
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
 from tests.support.peers.mariadb import Database, MariaDBServer
@@ -76,8 +78,24 @@ def test_the_password_is_wrong(doctor_case: DoctorCase) -> None:
 def test_a_database_that_does_not_answer_is_not_waited_for(
     doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databases, "_TIMEOUT", 0.0)
-    assert "in time" in doctor_case.only_finding("database.away").title
+    monkeypatch.setattr(databases, "_TIMEOUT", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        doctor_case.game.change_authme({"DataSource.mySQLPort": str(silent.getsockname()[1])})
+        assert "in time" in doctor_case.only_finding("database.away").title
+
+
+def test_a_database_that_goes_away_while_it_is_looked_at_is_away(
+    doctor_case: DoctorCase, mariadb: MariaDBServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not lack AuthMe's table."""
+
+    def cut_off(database: ReadOnlyMySql, schema: str, table: str) -> PlayerTable | None:
+        mariadb.run_as_root(f"KILL {database.value('SELECT CONNECTION_ID() AS id')}")
+        return inspect_table(database, schema, table)
+
+    doctor_case.start_once()
+    monkeypatch.setattr(databases, "inspect_table", cut_off)
+    doctor_case.only_finding("database.away")
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite", "mariadb"])

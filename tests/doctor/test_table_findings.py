@@ -5,7 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.authme.authme_database import DatabaseKind
+from regsvc.doctor.facts import databases, player_table, readonly_db
+from tests.support.authme.authme_database import DatabaseKind, MariaDBSchema
 from tests.support.authme.authme_tables import TableShape, insert_player
 from tests.support.doctor_case import DoctorCase
 
@@ -35,6 +36,18 @@ def insert(doctor_case: DoctorCase, name: str, **values: object) -> None:
 def test_there_is_no_table_yet(doctor_case: DoctorCase) -> None:
     doctor_case.table.database.execute("DROP TABLE authme")
     assert "no table authme" in doctor_case.only_finding("table.missing").title
+
+
+@on_mariadb
+def test_the_table_is_locked(doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readonly_db, "_LOCK_WAIT_TIMEOUT", "SET SESSION lock_wait_timeout = 0")
+    assert isinstance(schema := doctor_case.table.database, MariaDBSchema)
+    with schema.database.cursor() as cursor:
+        cursor.execute("LOCK TABLES authme WRITE")
+        finding = doctor_case.only_finding("table.missing")
+        cursor.execute("UNLOCK TABLES")  # the connection is used again
+    assert finding.title.startswith("AuthMe's table authme cannot be read: Lock wait timeout")
+    assert finding.do.startswith("Wait until nothing locks the table")
 
 
 @on_sqlite
@@ -165,9 +178,8 @@ def test_dates_in_seconds_are_told_beside_the_purge(doctor_case: DoctorCase) -> 
 def test_a_large_table_is_looked_at_quickly_or_not_at_all(
     doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "regsvc.doctor.facts.player_table._TIMEOUT", 0.0 if doctor_case.table.database.kind == "sqlite" else 1e-6
-    )
+    monkeypatch.setattr(databases, "_TIMEOUT", 60.0)
+    monkeypatch.setattr(player_table, "_TIMEOUT", 0.0 if doctor_case.table.database.kind == "sqlite" else 1e-6)
     with many_rows(doctor_case):
         checkup = doctor_case.examine()
     assert checkup.findings == ()
@@ -188,7 +200,9 @@ def many_rows(doctor_case: DoctorCase) -> Iterator[None]:
 
 
 @on_sqlite
-def test_every_page_of_a_file_is_looked_at(doctor_case: DoctorCase) -> None:
+def test_every_page_of_a_file_is_looked_at(doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (databases, player_table):
+        monkeypatch.setattr(module, "_TIMEOUT", 60.0)  # also on a busy machine
     with many_rows(doctor_case):
         doctor_case.table.database.execute("UPDATE authme SET username = 'PX' WHERE username = 'p900_20'")
         assert "PX" in doctor_case.only_finding("table.mixed_case").title

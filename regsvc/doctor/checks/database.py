@@ -42,8 +42,14 @@ _QUORUM: Final = 3
 )
 def database_is_away(facts: Facts) -> Iterator[Symptom]:
     problem = facts.our_side
-    if not isinstance(problem, DatabaseUnreadable) or isinstance(problem, DatabaseMigrating):
+    if isinstance(problem, DatabaseMigrating):
         return
+    if not isinstance(problem, DatabaseUnreadable):
+        if not facts.is_shared:
+            return
+        problem = facts.authme_side  # the server may have gone away between the two
+        if not isinstance(problem, DatabaseUnreadable) or not problem.is_away:
+            return
     if not isinstance(facts.location.database, MySQLDatabase):
         file = str(facts.own_sqlite_file)
         do = Sentence("Let the companion's user read and write the file. If it is damaged, restore a backup of it.")

@@ -32,10 +32,16 @@ def table_is_missing(facts: Facts) -> Iterator[Sentence | Symptom]:
     problem, authme = facts.authme_side, facts.authme
     place = str(authme.sqlite_file) if authme.backend == Backend.SQLITE else authme.database
     if isinstance(problem, DatabaseUnreadable):
-        if facts.our_side is not problem:
-            title = Sentence("{file} cannot be read: {problem}.", file=place, problem=str(problem))
-            do = Sentence("Let the companion's user read and write the file, or restore a backup of it.")
-            yield Symptom(title, do, place)
+        if facts.our_side is problem or (facts.is_shared and problem.is_away):
+            return  # which `database.away` tells
+        title = Sentence("{file} cannot be read: {problem}.", file=place, problem=str(problem))
+        do = Sentence("Let the companion's user read and write the file, or restore a backup of it.")
+        if facts.is_shared:
+            title = Sentence(
+                "AuthMe's table {table} cannot be read: {problem}.", table=authme.table, problem=str(problem)
+            )
+            do = Sentence("Wait until nothing locks the table any more; if it is damaged, repair it.")
+        yield Symptom(title, do, place)
     elif facts.players.table is None and not facts.players.missing_rights:
         yield Sentence("There is no table {table} in {place}.", table=authme.table, place=place)
 

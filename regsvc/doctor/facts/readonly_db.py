@@ -26,6 +26,7 @@ _CONNECT_TIMEOUT: Final = 1.0  # seconds
 _ANSWER_TIMEOUT: Final = 1.5
 _LOCK_TIMEOUT: Final = 0.5
 _TIMEOUT_CODES: Final = {1969, 3024, 1317}  # MariaDB, MySQL, and old versions of MySQL
+_CLIENT_ERRORS: Final = 2000
 _LOCK_WAIT_TIMEOUT: Final = "SET SESSION lock_wait_timeout = 1"  # seconds, for metadata locks
 
 
@@ -38,6 +39,11 @@ class DatabaseUnreadable(Exception):
     def __init__(self, message: str, code: int = 0) -> None:
         super().__init__(message)
         self.code = code
+
+    @property
+    def is_away(self) -> bool:
+        """Whether a database server gave no answer at all: the error is that of its client (2000 and up), or none."""
+        return self.code == 0 or self.code >= _CLIENT_ERRORS
 
 
 class StatementTimeout(DatabaseUnreadable):
