@@ -14,8 +14,8 @@ crash_tester    a stack whose daemon is killed again and again; on SQLite a play
 daemon          a function that creates a `companion serve`: `daemon({"http": {...}}).start()`
 
 Tests in `tests/api` are about HTTP alone, and run on SQLite. Those of the folders in `EVERY_DATABASE`, and whatever
-uses `in_parallel`, depend on the database, and run on both kinds. Any other test runs on one of the two: its name says
-which, so that each kind has half of a file. The marks `one_database("mariadb")` and `every_database` say otherwise, for
+uses `in_parallel`, depend on the database, and run on both kinds. Any other test that has a case on each runs on one of
+the two: its name says which, so that each kind has half of a file. The marks `one_database("mariadb")` and `every_database` say otherwise, for
 a test or a module (`pytestmark`). `COMPANION_TEST_ALL_DATABASES=1` (`make test-all`) runs all on both.
 
 A test may be `async def`: it has an event loop of its own, on which its fixtures were not made.
@@ -29,7 +29,7 @@ import inspect
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
@@ -209,7 +209,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if os.environ.get(ALL_DATABASES) == "1":
         return
-    deselected = [item for item in items if is_on_another_database(item)]
+    collected = {item.nodeid for item in items}
+    deselected = [item for item in items if is_on_another_database(item, collected)]
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         others = set(deselected)
@@ -233,8 +234,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-def is_on_another_database(item: pytest.Item) -> bool:
-    """Return whether this case of the test uses the kind of database on which the test does not run."""
+def is_on_another_database(item: pytest.Item, collected: Container[str]) -> bool:
+    """Return whether this case of the test uses the kind of database on which the test does not run.
+
+    `collected`: the ids of all cases. One without a twin on the other kind always runs: else it never would.
+    """
     callspec = getattr(item, "callspec", None)
     kind: str | None = next((value for value in callspec.params.values() if value in KINDS), None) if callspec else None
     if kind is None or not isinstance(item, pytest.Function):
@@ -242,6 +246,9 @@ def is_on_another_database(item: pytest.Item) -> bool:
     mark = next((mark for mark in item.iter_markers() if mark.name in ("one_database", "every_database")), None)
     if mark is not None:
         return mark.name == "one_database" and mark.args != (kind,)
+    other = KINDS[kind == KINDS[0]]
+    if item.nodeid.removesuffix(item.name) + item.name.replace(kind, other) not in collected:
+        return False
     if API in item.path.parents:
         return kind != "sqlite"
     if item.path.relative_to(TESTS).parts[0] in EVERY_DATABASE or "in_parallel" in item.fixturenames:

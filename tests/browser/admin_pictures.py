@@ -30,7 +30,7 @@ def users(page: Page, stack: Stack, take: Take) -> None:
 
 
 def one_user(page: Page, stack: Stack, take: Take) -> None:
-    open_admin_page(page, stack, "#user?name=Bob_1")
+    open_admin_page(page, stack, "#user?name=Bob_001")
     expect(page.locator(".history")).to_contain_text("Griefing")
     page.locator("summary", has_text="Password").click()
     take("admin-user")

@@ -13,7 +13,7 @@ def expect_received(page: Page) -> None:
 
 
 def path_in_receipt(stack: Stack, person: Person) -> str:
-    """The address of the application's page, without the host."""
+    """The address of the application's page, without the host. Before a decision, after which no receipt is sent."""
     found = re.search(r"/application#token=\S+", stack.smtp.wait_for_receipt(person.email).text)
     assert found is not None
     return found[0]

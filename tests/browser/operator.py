@@ -54,7 +54,7 @@ class Operator:
 
     def person(self, name: str) -> Locator:
         """A line of the review queue."""
-        return self.page.locator(".applicants .line", has_text=name)
+        return self.page.locator(".applicants .line", has=self.page.get_by_text(name, exact=True))
 
     @property
     def card(self) -> Locator:

@@ -141,7 +141,7 @@ def mails(page: Page, _chat_stack: ChatStack, take: Take) -> None:
         "logo": None,
         "game": "play.example.org",
         "contact": "https://discord.gg/example",
-        "username": "Alice_12",
+        "username": "Alice_012",
     }
     told: dict[str, dict[str, str | None]] = {
         "verification_code": {"code": "920757", "minutes": "5", "link": None},

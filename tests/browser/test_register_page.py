@@ -116,6 +116,7 @@ def test_an_address_is_proven_anew_where_that_was_too_long_ago(stack: Stack, app
 
 def test_a_rejected_name_says_from_when_it_is_free(stack: Stack, apply: Apply, open_page: OpenPage) -> None:
     rick = stack.pending("rick")
+    path = path_in_receipt(stack, rick)
     stack.decides("reject", rick)
     alice = at_name(apply(may_complain=True))
     alice.give_name(rick.name)
@@ -123,16 +124,17 @@ def test_a_rejected_name_says_from_when_it_is_free(stack: Stack, apply: Apply, o
     alice.give_name()
     expect_received(alice.page)
 
-    page = open_page(path_in_receipt(stack, rick))
+    page = open_page(path)
     expect(page.get_by_text("You can apply again from")).to_be_visible()
     expect(page.get_by_role("link", name="Apply again")).to_have_count(0)
 
 
 def test_applying_again_is_one_page(stack: Stack, open_page: OpenPage) -> None:
-    """The link of the rejection proves the address, and fills in the name."""
+    """The link of the application proves the address, and fills in the name."""
     rick = stack.pending("rick")
+    path = path_in_receipt(stack, rick)
     stack.decides("reject", rick, mayReapply=True)
-    again = Applicant(open_page(path_in_receipt(stack, rick), size="phone"), stack, rick)
+    again = Applicant(open_page(path, size="phone"), stack, rick)
     again.page.get_by_role("link", name="Apply again").click()
     again.expect_step("Apply again")
     expect(again.page.get_by_text(f"{rick.email} is verified.")).to_be_visible()

@@ -112,6 +112,7 @@ def test_what_else_happens_is_told_with_chat_account_and_page(
         (row["id"], ago(minutes=1)),
     )
     stack.decides("role", alice, role="reviewer")
+    receiver.wait_for(4, counts=about(alice))  # of her account no call can tell once it is deleted
     stack.decides("delete", alice)
     events = ["registered", "answers_changed", "approved", "role_changed", "deleted"]
     assert events_of(receiver, alice, 5) == events

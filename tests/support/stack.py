@@ -137,9 +137,9 @@ class Stack:
     # --- people ---
 
     def newcomer(self, name: str = "alice") -> Person:
-        """Return a person with an unused name."""
+        """Return a person with an unused name, which is not the beginning of another's: pages are searched for names."""
         number = next(self._numbers)
-        return Person(f"{name.capitalize()}_{number}", f"{name}.{number}@example.org", f"{name}-secret-{number}")
+        return Person(f"{name.capitalize()}_{number:03}", f"{name}.{number}@example.org", f"{name}-secret-{number}")
 
     def olivia(self) -> str:
         """Return the operator's admin token, checked once per test; a new one after a 401."""

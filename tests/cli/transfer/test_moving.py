@@ -15,7 +15,7 @@ from tests.support.authme.authme_database import MariaDBSchema, SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table, insert_player
 from tests.support.authme.game_server import GameServer
-from tests.support.command_line import companion_here
+from tests.support.command_line import companion, companion_here
 from tests.support.contents import contents_of, next_user_id
 from tests.support.daemon import Daemon
 from tests.support.peers.mariadb import Database, MariaDBServer
@@ -135,7 +135,7 @@ def test_an_authme_that_moved_to_mysql_takes_us_along(
         insert_player(there, **{name: value for name, value in row.items() if name != "id"})
     game_server.install_authme(there)
 
-    refused = run("serve")
+    refused = companion("serve", config=place.config_file)
     assert (refused.status, "companion migrate --to" in refused.errors) == (78, True)
     moved = run("migrate", "--to", "auto")
     assert moved.status == 0, moved
