@@ -41,7 +41,8 @@ def test_there_is_no_table_yet(doctor_case: DoctorCase) -> None:
 @on_mariadb
 def test_the_table_is_locked(doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readonly_db, "_LOCK_WAIT_TIMEOUT", "SET SESSION lock_wait_timeout = 0")
-    assert isinstance(schema := doctor_case.table.database, MariaDBSchema)
+    schema = doctor_case.table.database
+    assert isinstance(schema, MariaDBSchema)
     with schema.database.cursor() as cursor:
         cursor.execute("LOCK TABLES authme WRITE")
         finding = doctor_case.only_finding("table.missing")

@@ -137,7 +137,7 @@ class Stack:
     # --- people ---
 
     def newcomer(self, name: str = "alice") -> Person:
-        """Return a person with an unused name, which is not the beginning of another's: pages are searched for names."""
+        """Return a person with an unused name, which begins no other's: pages are searched for names."""
         number = next(self._numbers)
         return Person(f"{name.capitalize()}_{number:03}", f"{name}.{number}@example.org", f"{name}-secret-{number}")
 
