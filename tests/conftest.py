@@ -16,8 +16,8 @@ daemon          a function that creates a `companion serve`: `daemon({"http": {.
 Tests in `tests/api` are about HTTP alone, and run on SQLite. Those of the folders in `EVERY_DATABASE`, and whatever
 uses `in_parallel`, depend on the database, and run on both kinds. Any other test that has a case on each runs on one of
 the two: its name says which, so that each kind has half of a file. The marks `one_database("mariadb")` and
-`every_database` say otherwise, for a test or a module (`pytestmark`). `COMPANION_TEST_ALL_DATABASES=1` (`make test-
-all`) runs all on both.
+`every_database` say otherwise, for a test or a module (`pytestmark`). `COMPANION_TEST_ALL_DATABASES=1` (`make
+test-all`) runs all on both.
 
 A test may be `async def`: it has an event loop of its own, on which its fixtures were not made.
 

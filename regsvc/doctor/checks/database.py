@@ -41,7 +41,7 @@ _QUORUM: Final = 3
     where=FixLocation(Source.DATABASE),
 )
 def database_is_away(facts: Facts) -> Iterator[Symptom]:
-    problem = facts.our_side
+    problem: object = facts.our_side
     if isinstance(problem, DatabaseMigrating):
         return
     if not isinstance(problem, DatabaseUnreadable):
