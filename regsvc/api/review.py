@@ -1,4 +1,4 @@
-"""Admin routes of reviewers: questions to applicants, notes, points of answers, and invitations."""
+"""Admin routes of reviewers: the queue in figures, questions to applicants, notes, points, and invitations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from regsvc.api.admin import Count
 from regsvc.api.admin_users import DECISION_REFUSALS, DecisionReply, decision_reply
 from regsvc.api.base import ApiHandler
 from regsvc.api.messages import (
@@ -28,6 +29,37 @@ from regsvc.users.notes import MAX_NOTE
 from regsvc.users.questions import MAX_QUESTION
 
 ROUTES: Final = Routes()
+
+
+class DecidedFields(Output, frozen=True, kw_only=True):
+    """Number of approvals and rejections that people made on a day."""
+
+    day: Annotated[str, Meta(description="In the host's time zone.", examples=["2026-11-27"])]
+    approved: Count
+    rejected: Count
+
+
+class OverviewReply(Reply, frozen=True, kw_only=True):
+    """The review queue in figures."""
+
+    waiting: Annotated[Count | None, Meta(description="Users who wait for the team; null: very many.")]
+    asked: Annotated[Count | None, Meta(description="Users who have to answer a question first; null: very many.")]
+    oldest: Annotated[Username | None, Meta(description="Who has waited longest for the team.")]
+    oldest_since: Annotated[EpochMilliseconds | None, Meta(description="When they registered.")]
+    usual_seconds: Annotated[
+        int | None, Meta(description="How long reviews usually take; null: too few were made.", examples=[7200])
+    ]
+    decided: Annotated[
+        list[DecidedFields] | None, Meta(description="The last seven days, today last; null: very many decisions.")
+    ]
+
+
+@ROUTES.add("GET", "/api/admin/overview", Permission.USERS_READ)
+async def show_overview(call: ApiHandler) -> OverviewReply:
+    """Tell how many applications wait, since when, how long reviews take, and what was decided in the last days."""
+    found = await call.run(call.services.applications.overview)
+    decided = None if found.decided is None else [to_reply(DecidedFields, it, day=str(it.day)) for it in found.decided]
+    return to_reply(OverviewReply, found, decided=decided)
 
 
 class AskRequest(Request, frozen=True, kw_only=True):

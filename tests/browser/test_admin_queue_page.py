@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Request, Route, expect
+from playwright.sync_api import Locator, Page, Request, Route, expect
 
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
@@ -121,7 +121,7 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     names = insert_applicants(stack, 104)  # more than a page
     olivia = open_queue(open_page, is_live=False, may_complain=True)
     page = olivia.page
-    expect(page.get_by_text("Waiting: 104")).to_be_visible()
+    expect(page.locator(".overview .value").first).to_have_text("104")
     expect(olivia.person(names[0])).to_be_visible()
     page.keyboard.press("x")
     page.keyboard.press("j")
@@ -171,7 +171,7 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     page.goto(f"{stack.daemon.base_url}/server")
     ask_until(lambda: stack.user(Person(names[3], "", "")), lambda user: user["status"] == "approved")
     page.goto(f"{stack.daemon.base_url}/admin")
-    expect(page.get_by_text("Waiting: 101")).to_be_visible()
+    expect(page.locator(".overview .value").first).to_have_text("101")
     expect(page.locator(".applicants li")).to_have_count(100)
     page.locator(".applicants li").last.scroll_into_view_if_needed()
     expect(page.locator(".applicants li")).to_have_count(101)
@@ -219,7 +219,7 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(stack: Stack,
     )
     olivia = open_queue(open_page, size="phone", language="zh")
     page, say = olivia.page, olivia.say
-    badge, counted = page.locator(".nav-bar .count"), page.locator(".queue > .quiet-text")
+    badge, counted = page.locator(".nav-bar .count"), page.locator(".list-pane .counted")
     expect(badge).to_have_text("130")
     olivia.show_list()
     olivia.press_or_tap("/", page.get_by_label(say("search_queue")))
@@ -259,7 +259,8 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(stack: Stack,
     assert stack.user(Person(found[0], "", ""))["reason"] == "You already have an account here."
 
     page.get_by_role("button", name=say("filters_clear")).click()
-    expect(counted).to_have_text(say("queue_count", count=128))
+    expect(counted).to_be_hidden()
+    expect(page.locator(".overview .value").first).to_have_text("128")
     second = olivia.person(names[1])
     place = box_of(second)
     page.locator(".applicants input").first.check()
@@ -525,6 +526,39 @@ def test_points_are_given_on_the_card(stack: Stack, open_page: OpenPage) -> None
 def too_many(route: Route) -> None:
     refusal = {"success": False, "code": "rate_limited", "message": "Slow down.", "remainingSeconds": 5}
     route.fulfill(status=429, headers={"Retry-After": "5"}, json=refusal)
+
+
+def test_the_queue_in_figures_that_lead_to_what_they_count(stack: Stack, open_page: OpenPage) -> None:
+    names = insert_applicants(stack, 3)
+    people = [Person(name, f"{name.lower()}@example.org", "") for name in names]
+    [today] = stack.get("/api/admin/overview", token=stack.olivia()).json["decided"][-1:]
+    olivia = open_queue(open_page)
+    page, strip = olivia.page, olivia.page.locator(".overview")
+
+    def figure(label: str) -> Locator:
+        return strip.locator("li", has=page.get_by_text(label, exact=True)).locator(".value")
+
+    expect(figure("Waiting")).to_have_text("3")
+    expect(figure("Awaiting answer")).to_have_text("–")
+    assert find_serious_faults(page, [".overview"]) == []
+    olivia.approve()
+    expect(figure("Waiting")).to_have_text("2")
+    olivia.pending_bar.get_by_role("button", name="Send now").click()
+    expect(figure("Last 7 days")).to_contain_text(f"{today['approved'] + 1} approved")
+    stack.decides("reject", people[1])
+    expect(figure("Last 7 days")).to_contain_text(f"{today['rejected'] + 1} rejected")
+    expect(strip.get_by_role("img")).to_have_attribute("aria-label", re.compile(f"{today['approved'] + 1} approved"))
+    stack.decides("ask", people[2], question="Which Bob?")
+    expect(figure("Waiting")).to_have_text("Nobody")
+    expect(figure("Oldest")).to_have_text("–")
+    expect(page.locator(".nav-bar .count")).to_be_hidden()
+    figure("Awaiting answer").get_by_role("link", name="1").click()
+    expect(page.locator(".applicants .name")).to_have_text([names[2]])
+    assert page.url.endswith("#queue?waitingFor=applicant")
+    strip.get_by_role("link", name="approved").click()
+    expect(page.get_by_role("heading", name="Audit log")).to_be_visible()
+    expect(page.locator(".rows .main").first).to_have_text("Approved")
+    assert "#audits?action=user.approved&from=20" in page.url
 
 
 def lose_the_answer(route: Route) -> None:

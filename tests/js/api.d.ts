@@ -110,6 +110,8 @@ export type CreateUserReply = { success: true; message?: string; username: strin
 
 export type CreateUserRequest = { language?: string | null; username: string; email?: string | null; password?: string | null };
 
+export type DecidedFields = { day: string; approved: number; rejected: number };
+
 export type DecisionReply = { success: true; message?: string; kind: "one"; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string> };
 
 export type DeleteByAnyPasswordRequest = { language?: string | null; currentPassword?: string | null; totp?: string | null; password?: string | null };
@@ -209,6 +211,8 @@ export type NoteRequest = { language?: string | null; username: string; text: st
 export type OnlinePlayersFields = { online: number | null; max: number | null; list?: Array<string> };
 
 export type OptionFields = { id: number; text: string };
+
+export type OverviewReply = { success: true; message?: string; waiting: number | null; asked: number | null; oldest: string | null; oldestSince: number | null; usualSeconds: number | null; decided: Array<DecidedFields> | null };
 
 export type OwnWhyReply = { success: true; message?: string; canJoin: boolean; why: string };
 
@@ -389,6 +393,7 @@ export interface GetRoutes {
   "admin/users": { reply: UsersReply; body: {} };
   "admin/user": { reply: UserDetailsReply; body: {} };
   "admin/user/why": { reply: WhyReply; body: {} };
+  "admin/overview": { reply: OverviewReply; body: {} };
   "admin/invitations": { reply: InvitationsReply; body: {} };
   "admin/team": { reply: TeamReply; body: {} };
   "admin/team-chat": { reply: TeamChatReply; body: {} };

@@ -1,6 +1,7 @@
 // Types that the pages' scripts share, in their JSDoc.
 
 import type { Keyboard } from "../../regsvc/web/static/admin/keyboard.js";
+import type { LiveUpdates } from "../../regsvc/web/static/admin/live-updates.js";
 import type { NavBar } from "../../regsvc/web/static/admin/nav-bar.js";
 import type { PendingDecisions } from "../../regsvc/web/static/admin/pending/pending-decisions.js";
 import type { ViewContext } from "../../regsvc/web/static/admin/view-context.js";
@@ -102,6 +103,7 @@ declare global {
     config: Config;
     operator: string;
     pending: PendingDecisions;
+    updates: LiveUpdates;
     keyboard: Keyboard;
     navBar: NavBar;
     container: HTMLElement;

@@ -1,13 +1,22 @@
-"""Places in the line of those who wait for review."""
+"""Places in the line of those who wait for review, and what was decided."""
 
-from datetime import timedelta
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
 
+import pytest
 from peewee import Database
 
 from regsvc.database.models import Review, User
-from regsvc.registration.applications.status import UsualWait, find_places
+from regsvc.registration.applications import status
+from regsvc.registration.applications.status import DecidedOn, UsualWait, count_decided, find_places
 from tests.support.database_fixtures import MakeUser
 from tests.support.manual_clock import ManualClock
+
+
+def explain(database: Database) -> str:
+    return "EXPLAIN" if database.param == "%s" else "EXPLAIN QUERY PLAN"
 
 
 def decide(user: User, clock: ManualClock, hours: int, **columns: object) -> None:
@@ -36,9 +45,8 @@ def test_places_count_those_who_wait(make_user: MakeUser) -> None:
 
 def test_the_place_is_counted_in_the_index(our_database: Database, make_user: MakeUser) -> None:
     make_user("Alice")
-    plan = "EXPLAIN" if our_database.param == "%s" else "EXPLAIN QUERY PLAN"
     rows = our_database.execute_sql(
-        f"{plan} SELECT COUNT(id) FROM regsvc_user WHERE status = 'pending' AND id > 0 AND id <= 9"
+        f"{explain(our_database)} SELECT COUNT(id) FROM regsvc_user WHERE status = 'pending' AND id > 0 AND id <= 9"
     ).fetchall()
     assert "regsvc_user_status" in str(rows)
 
@@ -50,6 +58,7 @@ def test_the_usual_wait_is_the_median_of_first_decisions(make_user: MakeUser, cl
         decide(user, clock, hours)
     assert UsualWait(clock).find_seconds() == 2 * 3600
     decide(users[5], clock, 900, operator="registration")
+    decide(users[7], clock, 900, operator="sync", transition="reject")
     decide(users[6], clock, 900, transition="ban")
     decide(users[4], clock, 900, status_before="rejected")
     wait = UsualWait(clock)
@@ -58,3 +67,47 @@ def test_the_usual_wait_is_the_median_of_first_decisions(make_user: MakeUser, cl
     assert wait.find_seconds() == 2 * 3600, "for a minute"
     clock.advance(minutes=1)
     assert wait.find_seconds() is None, "of four"
+
+
+def test_decisions_are_counted_by_the_days_of_the_host(
+    our_database: Database, make_user: MakeUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In Paris the clocks are put back in the night to 26 October 2031."""
+    alice, paris = make_user("Alice"), ZoneInfo("Europe/Paris")
+    now = datetime(2031, 10, 27, 9, tzinfo=paris)
+
+    def decide_at(*at: int, **columns: object) -> None:
+        moment = datetime(*at, tzinfo=paris)  # type: ignore[arg-type,misc]
+        columns = {"operator": "Olivia", "transition": "approve", "reviewed_at": moment.astimezone(UTC)} | columns
+        names = {"user_id": alice.id, "username": "Alice", "username_key": "alice", "status_before": "pending"}
+        Review.insert(**names | columns).execute()
+
+    decide_at(2031, 10, 20, 23, 59)
+    decide_at(2031, 10, 21, 0, 0)
+    decide_at(2031, 10, 26, 0, 0, transition="reject")
+    decide_at(2031, 10, 26, 23, 59)
+    decide_at(2031, 10, 27, 0, 0, operator="discord-bot (Olivia)")
+    decide_at(2031, 10, 27, 8, transition="ban")
+    decide_at(2031, 10, 27, 8, operator="registration")
+    decide_at(2031, 10, 27, 8, operator="sync", transition="reject")
+    counts = {21: (1, 0), 26: (1, 1), 27: (1, 0)}
+    expected = tuple(DecidedOn(date(2031, 10, day), *counts.get(day, (0, 0))) for day in range(21, 28))
+
+    statements: list[tuple[str, Any]] = []
+    execute: Any = our_database.execute_sql
+
+    def record(sql: str, parameters: Any = None, *rest: Any) -> Any:
+        statements.append((sql, parameters))
+        return execute(sql, parameters, *rest)
+
+    monkeypatch.setattr(our_database, "execute_sql", record)
+    assert count_decided(now, paris) == expected
+    [(sql, parameters)] = statements
+    plan = str(execute(f"{explain(our_database)} {sql}", parameters).fetchall())
+    assert "regsvc_review_reviewed_at" in plan
+    assert re.search("Using index|COVERING INDEX", plan), plan
+
+    monkeypatch.setattr(status, "_MOST_DECISIONS", 7)
+    assert count_decided(now, paris) == expected
+    decide_at(2031, 10, 27, 8, operator="registration")
+    assert count_decided(now, paris) is None, "very many"

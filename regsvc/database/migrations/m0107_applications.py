@@ -78,6 +78,8 @@ CREATE TABLE regsvc_question (
 CREATE INDEX regsvc_question_username_key ON regsvc_question (username_key);
 
 CREATE INDEX regsvc_question_email_key ON regsvc_question (email_key);
+
+CREATE INDEX regsvc_review_reviewed_at ON regsvc_review (reviewed_at, transition, operator);
 """
 
 VIEWS: Final = """

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from statistics import median
 from typing import Any, Final
 
-from peewee import fn
+from peewee import Case, fn
 
 from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.config.live import LiveConfig
@@ -14,7 +14,8 @@ from regsvc.core.clock import Clock, is_over
 from regsvc.core.errors import ApplicationNotFound
 from regsvc.core.game_address import public_game_address
 from regsvc.core.shared_lookup import SharedLookup
-from regsvc.database.audit import AUTOMATIC
+from regsvc.database.audit import AUTOMATIC, SYNC
+from regsvc.database.bulk import MAX_COUNT
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, AWAITS_REVIEW, PENDING, Review, SyncRecord, User
 from regsvc.registration.questionnaire.service import Questionnaires
@@ -30,6 +31,11 @@ _FEWEST_DECISIONS: Final = 5
 _READ_REVIEWS: Final = 1000
 """The newest reviews, among which the decisions are searched: few of them are about users who waited."""
 _KEPT_FOR: Final = timedelta(minutes=1)
+_BY_NOBODY: Final = (AUTOMATIC.name, SYNC.name)
+"""Who decides without a person: approvals where none is asked for, and rejections of who never answered."""
+_DAYS: Final = 7
+_MOST_DECISIONS: Final = 10_000
+"""Decisions that are counted by day."""
 
 
 def find_places(user_ids: Collection[int]) -> tuple[dict[int, int], int]:
@@ -70,7 +76,7 @@ def _find_median() -> int | None:
             Review.id > newest - _READ_REVIEWS,
             Review.status_before == PENDING,
             Review.transition.in_(("approve", "reject")),
-            Review.operator != AUTOMATIC.name,
+            Review.operator.not_in(_BY_NOBODY),
             User.origin == "registered",
         )
         .order_by(Review.id.desc())
@@ -78,6 +84,33 @@ def _find_median() -> int | None:
     )
     waits = [max(0.0, (reviewed_at - created_at).total_seconds()) for reviewed_at, created_at in rows.tuples()]
     return round(median(waits)) if len(waits) >= _FEWEST_DECISIONS else None
+
+
+@dataclass(frozen=True)
+class DecidedOn:
+    """Number of approvals and rejections that people made on a day, in the host's time zone."""
+
+    day: date
+    approved: int = 0
+    rejected: int = 0
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The review queue in figures. `waiting` and `asked` are None where there are more than `MAX_COUNT`."""
+
+    waiting: int | None
+    """Number of users who wait for the team."""
+    asked: int | None
+    """Number of users who have to answer a question of the team first."""
+    oldest: str | None
+    """Name of the user who has waited longest for the team."""
+    oldest_since: datetime | None
+    """When that user registered."""
+    usual_seconds: int | None
+    """How long reviews usually take; None: too few were made."""
+    decided: tuple[DecidedOn, ...] | None
+    """The last days, oldest first; None: of more than `_MOST_DECISIONS`."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +168,18 @@ class Applications:
         """Return the applications of these tokens, without those that are not valid."""
         return await self._worker.run(self._load, tokens)
 
+    def overview(self) -> Overview:
+        """Return the review queue in figures, each from an index. Blocking: for a worker thread."""
+        oldest = User.select(User.username, User.created_at).where(AWAITS_REVIEW).order_by(User.id).first()
+        return Overview(
+            waiting=_count_pending(is_asked=False),
+            asked=_count_pending(is_asked=True),
+            oldest=None if oldest is None else oldest.username,
+            oldest_since=None if oldest is None else oldest.created_at,
+            usual_seconds=self._usual_wait.find_seconds(),
+            decided=count_decided(self._now(), self._live.current.server.zone),
+        )
+
     def _load(self, tokens: Sequence[str]) -> Mapping[str, ApplicationStatus]:
         """Load any number of applications with few statements."""
         users = self._tokens.find_users(tokens)
@@ -173,6 +218,40 @@ class Applications:
                 game_address=game_address,
             )
         return statuses
+
+
+def _count_pending(*, is_asked: bool) -> int | None:
+    """Return how many users wait for the team, or have to answer first; None: more than `MAX_COUNT`."""
+    some = User.select(User.id).where(User.status == PENDING, User.is_asked == is_asked).limit(MAX_COUNT + 1)
+    count = User.select(fn.COUNT(1)).from_(some.alias("some")).scalar()
+    return count if count <= MAX_COUNT else None
+
+
+def count_decided(now: datetime, zone: tzinfo | None) -> tuple[DecidedOn, ...] | None:
+    """Return what people decided on each of the last days, today last; `zone` None: the machine's.
+
+    None: more than `_MOST_DECISIONS` were made, with those that nobody made.
+    """
+    days = [now.astimezone(zone).date() - timedelta(days=ago) for ago in range(_DAYS)]
+    starts = [datetime.combine(day, time(), zone).astimezone(UTC) for day in days]
+    day = Case(None, [(Review.reviewed_at >= start, number) for number, start in enumerate(starts)])
+    is_of_person = Review.operator.not_in(_BY_NOBODY)
+    newest = (
+        Review.select(day.alias("day"), Review.transition, is_of_person.alias("is_of_person"))
+        .where(Review.reviewed_at >= starts[-1])
+        .order_by(Review.reviewed_at.desc())
+        .limit(_MOST_DECISIONS + 1)
+        .alias("newest")
+    )
+    columns = newest.c.day, newest.c.transition, newest.c.is_of_person
+    rows: Any = newest.select_from(*columns, fn.COUNT(1)).group_by(*columns).tuples()
+    counts = {(number, transition, bool(by_person)): count for number, transition, by_person, count in rows}
+    if sum(counts.values()) > _MOST_DECISIONS:
+        return None
+    return tuple(
+        DecidedOn(days[number], counts.get((number, "approve", True), 0), counts.get((number, "reject", True), 0))
+        for number in reversed(range(_DAYS))
+    )
 
 
 def may_correct_email(user: User, *, requires_code: bool) -> bool:

@@ -1,5 +1,5 @@
-// What events and sent decisions mean for the page as a whole: pending decisions that no longer apply, the number of
-// applicants, warnings. It draws nothing.
+// What events and sent decisions mean for the page as a whole: pending decisions that no longer apply, the queue in
+// figures, warnings. It draws nothing.
 
 import { asRefusal } from "../shared/api.js";
 import { hasText, t } from "../shared/i18n.js";
@@ -9,6 +9,7 @@ import { APPLICANT_NEWS, OUTCOMES } from "./decisions/transitions.js";
 import { listNames, statusInSentence } from "./phrases.js";
 
 const COUNT_DELAY = 500; // milliseconds; many events at once cause one request
+const VERY_MANY = 100_000; // more are not counted
 const SUPERSEDED = ["approve", "reject"]; // decisions that no longer apply when another operator has decided
 
 export class LiveUpdates {
@@ -20,33 +21,34 @@ export class LiveUpdates {
     this.api = api;
     this.pending = pending;
     this.operator = ""; // "" while nobody is logged in
-    this.applicantCount = new Signal(0); // on the server
+    /** @type {Signal<GetReply<"admin/overview"> | null>} of the server; null before it was loaded */
+    this.overview = new Signal(null);
     this.isCounting = false;
     /** @type {Set<string>} applicants who were decided about here, until they wait again */
     this.decided = new Set();
   }
 
-  /** The number of applicants, without those whom pending decisions are about. */
+  /** The number of applicants who wait for the team, without those whom pending decisions are about. */
   get waiting() {
-    return Math.max(0, this.applicantCount.value - this.pending.reviewCount);
+    const count = this.overview.value === null ? 0 : (this.overview.value.waiting ?? VERY_MANY);
+    return Math.max(0, count - this.pending.reviewCount);
   }
 
-  /** Update the number of applicants, soon. */
+  /** Update the figures of the queue, soon. */
   countSoon() {
     if (!this.isCounting) {
       this.isCounting = true;
-      setTimeout(() => this.#count(), COUNT_DELAY);
+      setTimeout(() => this.count(), COUNT_DELAY);
     }
   }
 
-  async #count() {
+  async count() {
     this.isCounting = false;
     if (this.operator === "") {
       return;
     }
     try {
-      const { pagination } = await this.api.get("admin/users", { status: "pending", size: 1 });
-      this.applicantCount.value = pagination.totalCount ?? 100_000; // more are not counted
+      this.overview.value = await this.api.get("admin/overview");
     } catch (error) {
       asRefusal(error); // it is counted again after the next event
     }
@@ -98,7 +100,10 @@ export class LiveUpdates {
   noteSent(entry, results) {
     const done = results.filter(({ username }) => entry.applicants.includes(username));
     done.forEach(({ username }) => this.decided.add(username));
-    this.applicantCount.value -= done.length; // until they are counted again
+    const overview = this.overview.value;
+    if (overview !== null && overview.waiting !== null) {
+      this.overview.value = { ...overview, waiting: overview.waiting - done.length }; // until they are counted again
+    }
     showWarnings(results);
     this.countSoon();
   }

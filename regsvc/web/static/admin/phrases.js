@@ -24,6 +24,17 @@ export function timeAgo(milliseconds) {
 }
 
 /**
+ * "3 hr"
+ *
+ * @param {number} seconds
+ */
+export function formatDuration(seconds) {
+  const [unit, length] = UNITS.find((candidate) => seconds * 1000 >= candidate[1]) ?? UNITS[2];
+  const format = new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "short" });
+  return format.format(Math.max(1, Math.round((seconds * 1000) / length)));
+}
+
+/**
  * "Alice, Bob and 12 more"
  *
  * @param {string[]} usernames

@@ -34,6 +34,16 @@ export class ViewContext {
     return this.shell.api;
   }
 
+  /** The queue in figures, as the server counts; null before it was loaded. Effects follow it. */
+  get overview() {
+    return this.shell.updates.overview.value;
+  }
+
+  /** The number of applicants who wait for the team, without those of pending decisions. Effects follow it. */
+  get waiting() {
+    return this.shell.updates.waiting;
+  }
+
   /** The `config` of GET /api/config. */
   get config() {
     return this.shell.config;

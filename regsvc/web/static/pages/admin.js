@@ -83,7 +83,7 @@ async function enter(operator, { isLogin = false } = {}) {
   const navBar = new NavBar(menu(), { operator, logOut, showKeys: () => keyboard.show() });
   const container = make("div", { class: "view" });
   const removeKeys = keyboard.add("keys_everywhere", globalKeys());
-  shell = { api, config, operator, pending, keyboard, navBar, container, removeKeys };
+  shell = { api, config, operator, pending, updates, keyboard, navBar, container, removeKeys };
   views = new ViewSwitch(shell);
   updates.operator = operator;
   notice.clear();
@@ -93,8 +93,7 @@ async function enter(operator, { isLogin = false } = {}) {
   if (dropped.length) {
     notice.announce(t("dropped", { what: dropped.map(describeDecision).join("; ") }), "bad");
   }
-  await stream.start(); // first, so that nothing is missed between loading a view and listening
-  updates.countSoon();
+  await Promise.all([stream.start(), updates.count()]); // first, so that nothing is missed between loading and listening
   await views?.show({ keepsNotice: true, takesFocus: isLogin && dropped.length === 0 });
   await tellOfMissingAddress(operator);
 }

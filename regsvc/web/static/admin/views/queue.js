@@ -11,6 +11,7 @@ import { Refresh } from "../refresh.js";
 import { ApplicantCard } from "./queue/applicant-card.js";
 import { ApplicantList } from "./queue/applicant-list.js";
 import { Applicants } from "./queue/applicants.js";
+import { OverviewStrip } from "./queue/overview.js";
 import { QueueLayout } from "./queue/queue-layout.js";
 import { QueueUpdates } from "./queue/queue-updates.js";
 import { Readers } from "./queue/readers.js";
@@ -69,7 +70,8 @@ class QueuePage {
       onShown: (applicant) => this.prefetchNext(applicant),
       onGone: ({ username }) => this.updates.remove(username, t("gone_meanwhile", { name: username })),
     });
-    this.layout = new QueueLayout(context, this.queue, this.list, card, {
+    this.overview = new OverviewStrip(context);
+    this.layout = new QueueLayout(context, this.queue, this.list, card, this.overview, {
       act: (name) => this.act(name),
       move: (positions) => this.move(positions),
       selectAll: () => this.selectAll(),
@@ -94,11 +96,16 @@ class QueuePage {
     context.onEvent(["missed"], () => this.refresh.now());
     context.onDecision((change, entry, results) => this.updates.handleDecision(change, entry, results));
     context.addKeys(this.keyBindings);
-    const clock = setInterval(() => this.list.updateTimes(), MINUTE);
+    const clock = setInterval(() => this.updateTimes(), MINUTE);
     context.onLeave(() => {
       clearInterval(clock);
       clearTimeout(this.addressTimer ?? undefined);
     });
+  }
+
+  updateTimes() {
+    this.list.updateTimes();
+    this.overview.render();
   }
 
   /** @returns {import("../keyboard.js").Bindings} */

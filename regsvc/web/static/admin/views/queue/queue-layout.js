@@ -27,33 +27,33 @@ export class QueueLayout {
    * @param {import("./review-queue.js").ReviewQueue} queue
    * @param {import("./applicant-list.js").ApplicantList} list
    * @param {import("./applicant-card.js").ApplicantCard} card
+   * @param {import("./overview.js").OverviewStrip} overview
    * @param {LayoutActions} actions
    */
-  constructor(context, queue, list, card, actions) {
+  constructor(context, queue, list, card, overview, actions) {
     this.queue = queue;
     this.list = list;
     this.card = card;
     this.actions = actions;
     /** @type {Signal<"card" | "list">} which of the two a phone shows */
     this.pane = new Signal("card");
-    this.count = make("p", { class: "quiet-text", "aria-live": "polite" });
+    this.count = make("p", { class: "counted quiet-text", role: "status" });
     this.empty = make("p", { class: "all-done" }, t("queue_empty"));
     this.notFound = make("p", { class: "notice", role: "status" });
-    this.noMatches = make("p", { class: "quiet-text", role: "status" });
     this.toList = button("", () => this.showList(), "quiet");
     this.filters = this.makeFilters();
     this.end = make("div", { class: "list-end" });
     const skip = make("button", { type: "button", class: "skip", onclick: () => this.focusCard() }, t("skip_list"));
     const pager = make("div", { class: "card-pager" }, this.pagerButton(-1), this.toList, this.pagerButton(1));
     const bulk = bulkBar(context, queue, actions);
-    const listParts = [skip, this.filters.element, this.noMatches, bulk, list.element, this.end];
+    const listParts = [skip, this.filters.element, this.count, bulk, list.element, this.end];
     this.split = make(
       "div",
       { class: "split" },
       make("div", { class: "list-pane" }, listParts),
       make("div", { class: "card-pane" }, pager, card.element),
     );
-    this.element = make("div", { class: "queue" }, this.count, this.empty, this.split);
+    this.element = make("div", { class: "queue" }, overview.element, this.empty, this.split);
     this.watchEnd(context);
     card.element.addEventListener("keydown", (event) => this.leaveCard(event));
   }
@@ -114,8 +114,8 @@ export class QueueLayout {
     const { shown, left, position, current, selected, applicants } = this.queue;
     const isSearch = applicants.isFiltered;
     const count = formatNumber(left);
-    this.count.textContent = left ? t(isSearch ? "queue_found" : "queue_count", { count }) : "";
-    this.noMatches.textContent = isSearch && left === 0 ? describeNone(applicants.filters.search, "users_none") : "";
+    const found = left ? t("queue_found", { count }) : describeNone(applicants.filters.search, "users_none");
+    this.count.textContent = isSearch ? found : "";
     this.empty.hidden = left > 0 || isSearch;
     this.split.hidden = shown.length === 0 && !isSearch;
     this.toList.textContent = t("queue_place", { place: position, count: left });

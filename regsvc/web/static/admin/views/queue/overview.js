@@ -1,0 +1,97 @@
+// The review queue in figures, each of which leads to what it counts.
+
+import { link, make, replaceContent } from "../../../shared/dom.js";
+import { language, t } from "../../../shared/i18n.js";
+import { may } from "../../permissions.js";
+import { formatDuration, formatNumber, timeAgo } from "../../phrases.js";
+
+const NONE = "–";
+
+/** @typedef {GetReply<"admin/overview">} Overview */
+/** @typedef {NonNullable<Overview["decided"]>[number]} DecidedDay */
+
+export class OverviewStrip {
+  /** @param {import("../../view-context.js").ViewContext} context */
+  constructor(context) {
+    this.context = context;
+    this.element = make("ul", { class: "overview", "aria-label": t("overview") });
+    context.effect(() => this.render());
+  }
+
+  render() {
+    const { overview, waiting } = this.context;
+    replaceContent(this.element, overview === null ? [] : this.figures(overview, waiting));
+  }
+
+  /**
+   * @param {Overview} overview
+   * @param {number} waiting without those whom pending decisions are about
+   */
+  figures({ waiting: counted, asked, oldest, oldestSince, usualSeconds, decided }, waiting) {
+    const { hashFor } = this.context;
+    const count = counted === null ? t("very_many") : formatNumber(waiting);
+    return [
+      figure(
+        "overview_waiting",
+        waiting ? link(hashFor("queue", { waitingFor: "review" }), count) : t("overview_nobody"),
+      ),
+      figure(
+        "overview_oldest",
+        waiting > 0 && oldest !== null && link(hashFor("queue", { name: oldest }), timeAgo(oldestSince ?? 0)),
+      ),
+      figure("overview_usual", usualSeconds !== null && formatDuration(usualSeconds)),
+      figure(
+        "overview_asked",
+        asked !== 0 &&
+          link(hashFor("queue", { waitingFor: "applicant" }), asked === null ? t("very_many") : formatNumber(asked)),
+      ),
+      figure("overview_decided", decided === null ? t("very_many") : this.decisions(decided)),
+    ];
+  }
+
+  /** @param {DecidedDay[]} days */
+  decisions(days) {
+    const from = days[0].day;
+    const sum = (/** @type {"approved" | "rejected"} */ outcome) => days.reduce((all, day) => all + day[outcome], 0);
+    const total = (/** @type {"approved" | "rejected"} */ outcome) => {
+      const text = t(`overview_${outcome}`, { count: formatNumber(sum(outcome)) });
+      const address = this.context.hashFor("audits", { action: `user.${outcome}`, from });
+      return may("audit.read") ? link(address, text) : make("span", {}, text);
+    };
+    return [total("approved"), " ", total("rejected"), bars(days)];
+  }
+}
+
+/**
+ * @param {string} label the key of its text
+ * @param {Child} value
+ */
+function figure(label, value) {
+  return make("li", {}, make("span", { class: "label" }, t(label)), make("span", { class: "value" }, value || NONE));
+}
+
+/**
+ * Draw a bar for each day.
+ *
+ * @param {DecidedDay[]} days
+ */
+function bars(days) {
+  const most = Math.max(1, ...days.map(({ approved, rejected }) => approved + rejected));
+  const element = make("span", { class: "bars", role: "img", "aria-label": days.map(describeDay).join("; ") });
+  for (const day of days) {
+    const bar = make("span", { title: describeDay(day) });
+    bar.style.blockSize = `${(100 * (day.approved + day.rejected)) / most}%`;
+    element.append(bar);
+  }
+  return element;
+}
+
+/** @param {DecidedDay} day */
+function describeDay({ day, approved, rejected }) {
+  const date = new Date(`${day}T12:00`).toLocaleDateString(language, {
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+  });
+  return t("overview_day", { day: date, approved, rejected });
+}
