@@ -17,7 +17,6 @@ from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
 from regsvc.core.rights import EVERYTHING, parse_permissions
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
-from regsvc.database.bulk import MAX_COUNT
 from regsvc.database.models import BANNED, User
 from regsvc.notifications.rcon import CommandRecord, list_commands
 from regsvc.runtime.why import find_answer, word
@@ -135,7 +134,7 @@ def _list(args: argparse.Namespace, app: App) -> int:
     for entry in page.entries:
         listed = "" if entry.allowlist == "off" else f"{entry.allowlist:<9} "
         print(f"{entry.username:<24} {entry.status:<9} {entry.plugin:<9} {listed}{entry.email or ''}")
-    total = f"more than {MAX_COUNT:,}" if page.total is None else page.total
+    total = "very many" if page.total is None else page.total
     pages, what = max(1, page.total_pages or args.page), "user" if page.total == 1 else "users"
     of = "" if page.total is None else f" of {pages}"
     where = f"page {args.page}{of}" if args.page <= pages else f"there is no page {args.page}"

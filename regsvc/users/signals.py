@@ -8,7 +8,7 @@ index of addresses. While it is away newer addresses are missing, and the queue 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, ip_address
 from statistics import median
 from typing import Any, Final, Literal
 
@@ -30,6 +30,7 @@ _FAST: Final = 10  # times as fast as usual
 _SHOWN: Final = 5
 _COPIED: Final = 5_000  # of AuthMe's rows at once
 _ROWS_PER_STATEMENT: Final = 500
+_JOINED: Final = 400  # selections: SQLite joins no more than 500
 _FIRST: Final = {BANNED: 0, REJECTED: 1}
 
 Kind = Literal[
@@ -48,7 +49,8 @@ Kind = Literal[
 ]
 Source = Literal["registration", "login", "game_login", "game_registration"]
 _SOURCES: Final[Mapping[str, Source]] = {"ip": "game_login", "regip": "game_registration"}
-Network = IPv4Network | IPv6Network
+Network = str
+"""The first three numbers of an IPv4 address, or the first four groups of an IPv6 one, each written out."""
 FindAccounts = Callable[[Mapping[str, str]], Mapping[str, bool]]
 """Whether names, with their platforms, are those of Minecraft accounts; unknown ones are left out."""
 
@@ -234,12 +236,13 @@ class _Other:
     """Another user, with their addresses and where those come from."""
 
     id: int
-    neighbour: Neighbour
+    username: str
+    status: str
     addresses: dict[str, set[Source]] = field(default_factory=dict)
 
     @property
     def order(self) -> tuple[int, int]:
-        return _FIRST.get(self.neighbour.status, 2), -self.id
+        return _FIRST.get(self.status, 2), -self.id
 
 
 class _Others:
@@ -258,10 +261,13 @@ class _Others:
             if source == "time":
                 times.append(int(value))
             elif source == "look":
-                self._alike.setdefault(value, []).append(_Other(number, Neighbour(username, status)))
-            elif (network := _network_of(value)) is not None:
+                self._alike.setdefault(value, []).append(_Other(number, username, status))
+            # of IPv4, addresses of these networks alone are found
+            elif (network := _network_of(value) if ":" in value else value.rpartition(".")[0]) is not None:
                 of_network = self._near.setdefault(network, {})
-                other = of_network.setdefault(number, _Other(number, Neighbour(username, status)))
+                other = of_network.get(number)
+                if other is None:
+                    other = of_network[number] = _Other(number, username, status)
                 other.addresses.setdefault(value, set()).add(source)
         if len(times) >= _FEW:
             self._usual = median(times)
@@ -293,7 +299,8 @@ def _signal(kind: Kind, others: Iterable[_Other], addresses: Collection[str] | N
         if addresses is None or address in addresses
         for source in its
     }
-    yield Signal(kind, len(found), tuple(other.neighbour for other in found[:_SHOWN]), tuple(sorted(sources)))
+    shown = tuple(Neighbour(other.username, other.status) for other in found[:_SHOWN])
+    yield Signal(kind, len(found), shown, tuple(sorted(sources)))
 
 
 def _addresses_of(user: Any) -> dict[str, Network]:
@@ -345,11 +352,11 @@ def _select(
         )
     if isinstance(database, MySQLDatabase):
         sql = " UNION ALL ".join(f"({branch})" for branches in groups for branch in branches)
-    else:  # SQLite joins no more than 500 selections, but those of other such joins
+    else:  # of other joins, SQLite joins as many again
+        joins = [branches[start:][:_JOINED] for branches in groups for start in range(0, len(branches), _JOINED)]
         sql = " UNION ALL ".join(
             f"SELECT * FROM ({' UNION ALL '.join(f'SELECT * FROM ({branch})' for branch in branches)})"  # noqa: S608
-            for branches in groups
-            if branches
+            for branches in joins
         )
     for number, username, status, source, value in database.execute_sql(sql.replace("?", database.param), values):
         yield number, username, status, _SOURCES.get(source, source), value
@@ -368,19 +375,16 @@ def _network_of(written: str | None) -> Network | None:
     if address.is_loopback:
         return None
     if isinstance(address, IPv4Address):
-        return IPv4Network((int(address), 24), strict=False)
-    return IPv6Network((int(address), 64), strict=False)
+        return str(address).rpartition(".")[0]
+    return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":")[:4])
 
 
 def _text_ranges(network: Network) -> Iterator[tuple[str, str]]:
     """Return ranges of texts among which are the addresses of the network, so that the column's index finds them."""
-    first: IPv4Address | IPv6Address = network.network_address
-    if isinstance(first, IPv4Address):
-        start = str(first).rpartition(".")[0]
-        yield f"{start}.", f"{start}/"  # the character after the dot
+    if ":" not in network:
+        yield f"{network}.", f"{network}/"  # the character after the dot
         return
-    groups = [f"{int(group, 16):x}" for group in first.exploded.split(":")[:4]]
-    starts = {":".join(groups)}
+    groups, starts = network.split(":"), {network}
     for begin in range(4):  # zeros may be left out, of the network alone or together with those of the host
         for end in range(begin + 1, 5):
             if set(groups[begin:end]) == {"0"} and (end == 4 or end - begin > 1):

@@ -8,7 +8,7 @@ from typing import Any, Final
 from peewee import JOIN, Case, Join, MySQLDatabase, Value, fn
 
 from regsvc.core.text import name_key
-from regsvc.database.bulk import MAX_COUNT
+from regsvc.database.bulk import MAX_COUNT, is_near_end
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
 from regsvc.database.models import (
     APPROVED,
@@ -51,7 +51,11 @@ def waiting_for(user: Any) -> WaitingFor | None:
 _DEFAULT_SIZE: Final = 20
 _REVIEW_QUEUE_SIZE: Final = 100
 _MAX_OFFSET: Final = 2**53
+_MAX_OF_TWO: Final = 10_000
+"""Counting stops here where each user is looked up in a state in which more than `MAX_COUNT` are."""
 _MAX_EXAMINED: Final = 1_000
+_FEWEST_AT_ONCE: Final = 20  # to be examined
+_MOST_AT_ONCE: Final = 126
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class UserListItem:
 class UserPage:
     """One page. `page` is None when reached by a cursor; `next_cursor` is None on the last page.
 
-    `total` is None where more than `MAX_COUNT` users match.
+    `total` is None where more than `MAX_COUNT` users match, or more than `_MAX_OF_TWO` are in so large a state.
     """
 
     entries: tuple[UserListItem, ...]
@@ -149,7 +153,9 @@ class UserList:
         start = ((query.page or 1) - 1) * size
         found, examined, is_end = list[tuple[Place, UserListItem]](), 0, False
         while not is_end and len(found) <= start + size and examined < _MAX_EXAMINED:
-            rows, _total = users.load(_REVIEW_QUEUE_SIZE, after=after)
+            missing = start + size + 1 - len(found)
+            count = max(_FEWEST_AT_ONCE, min(missing * 5 // 4, _MOST_AT_ONCE))  # most have one
+            rows, _total = users.load(count, after=after)
             rows = [row for row in rows if row.username is not None]
             entries = zip(rows, self._entries(rows), strict=True)
             found += [(_place_of(row), it) for row, it in entries if any(map(is_warning, it.signals))]
@@ -257,9 +263,13 @@ class UserList:
             counts = [_count(it.users) for it in filters]
             first = filters.pop(counts.index(min(counts)))
             if min(counts) > min(few, MAX_COUNT):
-                is_long = not conditions and not filters
+                most = MAX_COUNT
+                if not conditions and not filters:
+                    most = 0  # they have just been counted
+                elif max(counts) > MAX_COUNT and not is_scan:
+                    most = _MAX_OF_TWO
                 conditions += [it.condition for it in (first, *filters)]
-                return _Matching(sort, User, User, conditions, is_scan, is_long)
+                return _Matching(sort, User, User, conditions, is_scan, most)
             conditions += [it.condition for it in filters]
         else:
             first = filters[0]
@@ -287,11 +297,11 @@ class _Matching:
     """The users that match the filters, in the order of a list."""
 
     def __init__(
-        self, sort: Sort, first: Any, tables: Any, conditions: Sequence[Any], is_scan: bool, is_long: bool = False
+        self, sort: Sort, first: Any, tables: Any, conditions: Sequence[Any], is_scan: bool, most: int | None = None
     ) -> None:
         """`first` has their `id` and `username_key`.
 
-        `is_scan`: no index finds them; `is_long`: they are known to be more than `MAX_COUNT`.
+        `is_scan`: no index finds them; `most`: up to which they are counted, `MAX_COUNT` by default.
         """
         self._sort = sort
         self._place = sort.part, position_of(first, sort)
@@ -299,35 +309,38 @@ class _Matching:
         rows = User.select().from_(tables)
         self._rows = rows.where(*conditions) if conditions else rows
         self._is_scan = is_scan
-        self._is_long = is_long
+        self._most = MAX_COUNT if most is None else most
 
     def load(self, size: int, offset: int = 0, after: Place | None = None) -> tuple[list[Any], int | None]:
-        """Return the users at `offset`, or past the place `after`, and how many match; None: more than `MAX_COUNT`."""
-        if offset > MAX_COUNT:
-            return self._load_far(size, offset)
-        matching, many = self._rows.select(*self._keys), Value(MAX_COUNT + 1)
-        if self._is_scan:  # once, for the page and the total
-            hits = matching.limit(MAX_COUNT + 1).alias("hits")
+        """Return the users at `offset`, or past the place `after`, and how many match; None: more than are counted."""
+        is_far = offset > MAX_COUNT
+        if is_far and is_near_end(User, offset):
+            return self._load_from_end(size, offset)
+        many, is_one_scan = Value(self._most + 1), self._is_scan and not is_far
+        if is_one_scan:  # for the page and the total
+            hits = self._rows.select(*self._keys).limit(self._most + 1).alias("hits")
             total = fn.COUNT(1).over().alias("total")
             found = User.select(hits.c.id, hits.c.part, hits.c.position, total).from_(hits).alias("found")
             ids = User.select(found.c.id, found.c.part, found.c.position, found.c.total).from_(found)
             rows = self._load(ids, (found.c.part, found.c.position), size, offset, after)
         else:
-            rows = self._load_by_index(many if self._is_long else _counting(matching), size, offset, after)
+            rows = self._load_by_index(many if is_far else self._counting(), size, offset, after)
         is_end = not rows and (offset > 0 or after is not None)
-        count = rows[0].total if rows else _count(matching) if is_end else 0
-        if self._is_scan and count > MAX_COUNT:  # too many to sort, and not far between
+        count = rows[0].total if rows else int(self._counting().scalar()) if is_end else 0
+        if is_one_scan and count > self._most:  # too many to sort, and not far between
             rows = self._load_by_index(many, size, offset, after)
-        return rows, count if count <= MAX_COUNT else None
+        return rows, count if count <= self._most else None
 
-    def _load_far(self, size: int, offset: int) -> tuple[list[Any], int]:
-        """Return the users at an offset so large that it pays to count, and to read the second half from its end."""
+    def _load_from_end(self, size: int, offset: int) -> tuple[list[Any], int | None]:
+        """Return what `load` does, of rows counted to the end and read from it."""
         total = int(self._rows.select(fn.COUNT(1)).scalar())
-        if offset <= total // 2:
-            return self._load_by_index(Value(total), size, offset), total
         rest = max(0, total - offset)
         length = min(size, rest)
-        return self._load_by_index(Value(total), length, rest - length, is_reversed=True), total
+        rows = self._load_by_index(Value(total), length, rest - length, is_reversed=True)
+        return rows, total if total <= self._most else None
+
+    def _counting(self) -> Any:
+        return _counting(self._rows.select(Value(1)), self._most)
 
     def _load_by_index(self, total: Any, *place: Any, is_reversed: bool = False) -> list[Any]:
         ids = self._rows.select(*self._keys, total.alias("total"))
@@ -354,13 +367,14 @@ def _place_of(row: Any) -> Place:
     return int(row.part), row.position
 
 
-def _counting(query: Any) -> Any:
-    """Return a query for the number of rows of this one, counted up to `MAX_COUNT` and one more."""
-    return User.select(fn.COUNT(1)).from_(query.limit(MAX_COUNT + 1).alias("counted"))
+def _counting(query: Any, most: int) -> Any:
+    """Return a query for the number of rows of this one, counted up to `most` and one more."""
+    return User.select(fn.COUNT(1)).from_(query.limit(most + 1).alias("counted"))
 
 
 def _count(query: Any) -> int:
-    return int(_counting(query).scalar())
+    """Return the number of rows, counted up to `MAX_COUNT` and one more; none of their columns is kept meanwhile."""
+    return int(_counting(User.select(Value(1)).from_(query.alias("each")), MAX_COUNT).scalar())
 
 
 def _in_order(first: Any, second: Any, on: Any) -> Any:

@@ -45,7 +45,7 @@ CONFIG: Final[dict[str, dict[str, Any]]] = {
 SECONDS_APART: Final = 50  # from one user or entry to the next: a million are 579 days
 WORDS: Final = "stevealexanightcreepblockminerghastenderstonepiggyvillablaze"
 NAME: Final = "SUBSTR('{words}', 1 + n % 12 * 5, 5) || '_' || SUBSTR('0000000' || n, -7)"
-TABLES: Final = (
+STATEMENTS: Final = (
     """
     INSERT INTO regsvc_user (username, username_key, email, email_key, is_email_verified, status, applied_status,
       language, origin, registration_ip, created_at, last_login_at, changed_at)
@@ -87,6 +87,7 @@ TABLES: Final = (
       {entry_at}
     FROM named
     """,
+    "UPDATE regsvc_user SET changed_at = NULL WHERE changed_at IS NOT NULL",  # as after a sync run
 )
 
 
@@ -131,12 +132,15 @@ def list_user_queries(count: int) -> list[Query]:
         for sort in ("newest", "oldest", "name"):
             users(status=status, sort=sort)
     users(status="approved", page=count // 50)
+    for sort in ("oldest", "score"):
+        users(status="pending", hasSignal="true", sort=sort)
     for state in ("synced", "absent", "locked", "conflict", "returned", "pending", "off"):
         users(plugin=state)
         users(plugin=state, sort="name")
     users(plugin="synced", page=count // 40)
     users(plugin="locked", status="banned")
     users(plugin="synced", status="approved")
+    users(plugin="synced", status="banned")
     exact = _name(count // 2 + 4)
     users(search=exact, match="whole", bar="<= 5 ms")
     users(search=f"player{count // 2 + 4}@example.org", match="whole", bar="<= 5 ms")
@@ -257,7 +261,7 @@ class _Lists:
         assert isinstance(place, MariaDBSchema | SqliteFile)
         with closing(place.connect() if isinstance(place, SqliteFile) else place.database.connect()) as connection:
             cursor = connection.cursor()
-            for statement in filter(None, (before, *TABLES, after)):
+            for statement in filter(None, (before, *STATEMENTS, after)):
                 cursor.execute(statement.format(**facts))
                 if self._kind == "mariadb":
                     cursor.fetchall()

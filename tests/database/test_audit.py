@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 from peewee import Database, DatabaseError
 
-from regsvc.database import bulk as id_pages
+from regsvc.database import bulk
 from regsvc.database.audit import ACTIONS, Actor, Audit, AuditRecord, PastEntry
 from regsvc.database.models import Review, User
 from tests.support.database_fixtures import InParallel, MakeUser
@@ -188,8 +188,8 @@ def test_names_match_however_they_were_written(audit: Audit, make_user: MakeUser
 
 
 def test_a_long_log_is_not_counted_to_its_end(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(id_pages, "MAX_COUNT", 3)
-    for number in range(4):
+    monkeypatch.setattr(bulk, "MAX_COUNT", 3)
+    for number in range(9):
         audit.record("user.approved", Actor("Olivia"), f"Player{number}")
 
     page = audit.list_entries(1, 2)
@@ -197,6 +197,10 @@ def test_a_long_log_is_not_counted_to_its_end(audit: Audit, monkeypatch: pytest.
     assert page.total is None
     assert page.has_next
     assert audit.list_entries(1, 2, target="Player1").total == 1
+    pages = [audit.list_entries(number, 2) for number in range(1, 7)]  # the last ones are read from the end
+    assert [name for page in pages for name in targets(page.entries)] == [f"Player{n}" for n in range(8, -1, -1)]
+    assert [page.has_next for page in pages] == [True, True, True, True, False, False]
+    assert {page.total for page in pages} == {None}
 
 
 def test_every_action_fits_its_column() -> None:

@@ -201,7 +201,10 @@ def test_minecraft_accounts(arrive: Arrive) -> None:
 def test_a_page_costs_three_statements(arrive: Arrive) -> None:
     """The list with its total, earlier decisions, and all else."""
     for number in range(100):
-        arrive(f"Player_{number}", f"203.0.{number}.7" if number % 2 else f"2001:db8:{number}::1")
+        user = arrive(f"Player_{number}", f"203.0.{number}.7" if number % 2 else f"2001:db8:{number}::1")
+        KnownClient.insert_many(
+            [{"user": user, "client": f"10.{near}.{number}.1", "last_login_at": user.created_at} for near in range(6)]
+        ).execute()
     if isinstance(User._meta.database, Database):
         with recorded_statements() as statements:
             assert len(queue()) == 100

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from peewee import Database, SqliteDatabase
 
+from regsvc.database import bulk
 from regsvc.database.models import Allowed, StoredQuestionnaire, SyncRecord, User
 from regsvc.users import user_list
 from regsvc.users.gates import Gates
@@ -170,3 +171,21 @@ def test_the_queue_is_read_in_order(crowd: Database, monkeypatch: pytest.MonkeyP
         plan = str(crowd.execute_sql(f"{explain} {sql}", parameters).fetchall())
         assert "regsvc_user_waiting" in plan
         assert not re.search("filesort|TEMP B-TREE", plan), plan
+
+
+def test_what_comes_before_a_far_page_is_read_in_an_index_alone(
+    crowd: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the start, or from the end where that is nearer."""
+    monkeypatch.setattr(bulk, "MAX_COUNT", 100)
+    explain = "EXPLAIN QUERY PLAN" if isinstance(crowd, SqliteDatabase) else "EXPLAIN"
+
+    def check(case: tuple[dict[str, Any], int]) -> None:
+        query, page = case
+        *_counts, (sql, parameters) = statements_of(crowd, monkeypatch, query | {"page": page}, False)
+        plan = [str(step) for step in crowd.execute_sql(f"{explain} {sql}", parameters).fetchall()]
+        [step] = [step for step in plan if re.search(r"'DERIVED'|(SCAN|SEARCH) t\d USING COVERING", step)][:1]
+        assert re.search("Using index|COVERING INDEX", step), plan
+        assert not re.search("filesort|TEMP B-TREE", str(plan)), plan
+
+    assert_each(list(product([{"sort": "name"}, {"status": "approved"}, {"plugin": "synced"}], [200, 600])), check)
