@@ -1,4 +1,4 @@
-"""docs/architecture.md and docs/decisions.md name parts that exist, CONTRIBUTING.md files that exist."""
+"""docs/architecture.md and docs/decisions.md name parts that exist."""
 
 import ast
 import re
@@ -6,8 +6,6 @@ import re
 import pytest
 
 from tests.house_rules.sources import PRODUCT, ROOT, name_of, nodes_of, text_of
-
-PLACEHOLDER = re.compile(r"[<*]")
 
 
 def defined_names() -> set[str]:
@@ -37,11 +35,3 @@ def test_every_module_says_what_it_is() -> None:
     """`make modules` prints the first lines."""
     files = [file for file in PRODUCT if file.parent.name != "migrations"]
     assert not [name_of(file) for file in files if not text_of(file).startswith('"""')]
-
-
-def test_contributing_names_files_that_exist() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`((?:regsvc|plugin_bridge|tests|docs|conf|systemd)/[^\s`]*)`", text))
-    assert named
-    names = [name for name in named if not PLACEHOLDER.search(name) and "node_modules" not in name]
-    assert not [name for name in names if not (ROOT / name).exists()]
