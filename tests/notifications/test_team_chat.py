@@ -1,21 +1,28 @@
 """What is kept of the team's chats, and for how long; on both kinds of database."""
 
 import asyncio
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
 from peewee import OperationalError
 
+from regsvc.app.app import App
 from regsvc.config.host_sections import TeamChat
 from regsvc.core.errors import ChatCodeInvalid, RateLimited, Unauthorized
 from regsvc.database.audit import Actor
-from regsvc.database.models import Invitation, Reader, TeamChatEvent, TeamChatLink, TeamChatMessage
+from regsvc.database.models import Invitation, OutboxEntry, Reader, TeamChatEvent, TeamChatLink, TeamChatMessage
 from regsvc.team_chat.decisions import ChatReceiver, TeamDecisions
 from regsvc.team_chat.discord import Discord
 from regsvc.team_chat.telling import Cards
 from tests.support.manual_clock import ManualClock
+from tests.support.peers.telegram import GROUP, TOKEN, Telegram, callbacks
 from tests.support.services import OLIVIA, MakeServices, ServiceHarness
+from tests.support.watching import ask_until
 
 pytestmark = pytest.mark.every_database
 
@@ -113,6 +120,69 @@ def test_a_code_works_once_and_for_ten_minutes(services: ServiceHarness, clock: 
     assert member is not None
     assert accounts.revoke_unentitled({"rita"}) == 1
     assert accounts.find_member("discord", "61") is None
+
+
+@contextmanager
+def receiving(app: App) -> Iterator[None]:
+    """Let the app deliver to the team's chats, and receive from them, on a thread."""
+    started, [updates] = threading.Event(), app.services.team_chat.telegram
+    delivery, loops = app.deliveries[-1], list[asyncio.AbstractEventLoop]()
+
+    async def run() -> None:
+        loops.append(asyncio.get_running_loop())
+        started.set()
+        await asyncio.gather(delivery.run(), updates.run())
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(asyncio.run, run())
+        started.wait()
+        try:
+            yield
+        finally:
+            for stop in (delivery.stop, updates.stop):
+                loops[0].call_soon_threadsafe(stop)
+            running.result()
+
+
+def test_an_hour_without_telegram(
+    make_services: MakeServices, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Messages follow, as the applications are now; what was clicked meanwhile is too late, and old buttons are."""
+    with Telegram() as telegram:
+        chat = {"platform": "telegram", "token": TOKEN, "channel": str(GROUP), "api_url": telegram.address}
+        services = make_services(team_chat=[chat])
+        app, rita = services.app, services.approved("Rita")
+        app.team_roles.give("Rita", "reviewer", OLIVIA)
+
+        def told(name: str, part: str) -> int:
+            return telegram.wait_for(lambda it: it["text"].startswith(name) and part in it["text"])
+
+        with receiving(app):
+            telegram.write(f"/link {app.team_accounts.issue_code(rita.id)}", 1)
+            telegram.wait_for(lambda it: "you decide here as" in it["text"])
+            for name in ("Alice", "Bob"):
+                services.register(name)
+            alice, bob = told("Alice", "wants to join"), told("Bob", "wants to join")
+            [approve] = [data for data in callbacks(telegram.messages[alice]) if data.startswith("approve")]
+            telegram.go_away()
+            services.decide("reject", "Alice", reason="Too young")
+            services.register("Carla")
+            clicks = [telegram.send_callback(approve, alice, 1), telegram.click(bob, "approve", 1)]
+            ask_until(lambda: "no updates are received at the moment" in caplog.text, bool)
+            ask_until(lambda: OutboxEntry.select().where(OutboxEntry.last_error.is_null(False)).count(), bool)
+            clock.advance(hours=1)
+            app.deliveries[-1].wake()
+            telegram.come_back()
+            for click in clicks:
+                assert telegram.answer_to(click)["text"].startswith("This came too late")
+            assert told("Alice", "Rejected by Olivia. Too young") == alice
+            assert not callbacks(telegram.messages[alice])
+            assert callbacks(telegram.messages[told("Carla", "wants to join")])
+            again = telegram.answer_to(telegram.send_callback(approve, alice, 1))["text"]
+            assert again == "This cannot be done while the user's status is rejected."
+            assert telegram.answer_to(telegram.click(bob, "approve", 1))["text"] == "You approved Bob."
+            told("Bob", "Approved by Rita (Telegram).")
+        assert [services.user(name).status for name in ("Alice", "Bob", "Carla")] == ["rejected", "approved", "pending"]
 
 
 def enter(services: ServiceHarness, *tries: tuple[str, str]) -> list[str | BaseException]:

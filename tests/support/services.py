@@ -36,6 +36,7 @@ from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, 
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, find_player
 from tests.support.authme.game_server import GameServer
+from tests.support.daemon import to_toml
 from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
 
@@ -230,7 +231,9 @@ def open_app(game: GameServer, directory: Path, clock: ManualClock, given: Setti
         "auth.login_limits": ["100000 per minute"],
         "database.busy_timeout": "200 ms",
     }
-    config = load_config(None, {}, {**usual, **given})
+    named = {**usual, **given}
+    file = to_toml({"team_chat": named.pop("team_chat", [])})  # type: ignore[dict-item]
+    config = load_config(directory / "companion.toml", {}, named, file)
     with mock.patch.object(yaml, "safe_load", parse_quickly):
         context = open_context(config, now=clock)
     app = App(context, "http://127.0.0.1:8080")
