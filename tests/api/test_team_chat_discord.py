@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from nacl.signing import SigningKey
@@ -17,6 +17,7 @@ from regsvc.core import clock
 from regsvc.core.i18n.translations import load_translations
 from regsvc.team_chat.discord import Discord as DiscordPlatform
 from regsvc.team_chat.discord import DiscordInteractions
+from tests.support.authme.authme_database import DatabaseKind
 from tests.support.command_line import companion
 from tests.support.our_tables import our_busy, our_database
 from tests.support.peers.discord import CHANNEL, TOKEN, Discord, custom_ids, text_of
@@ -32,16 +33,24 @@ UNKNOWN = "No application that can be decided here belongs to this message."
 DECIDED = "This cannot be done while the user's status is approved."
 
 
+@pytest.fixture(scope="module", params=["sqlite", "mariadb"])
+def kind(request: pytest.FixtureRequest) -> DatabaseKind:
+    return cast(DatabaseKind, request.param)
+
+
 @pytest.fixture(scope="module")
-def discord() -> Iterator[Discord]:
+def discord(kind: DatabaseKind) -> Iterator[Discord]:
     with Discord() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def chat(make_stack: MakeStack, discord: Discord, tmp_path_factory: pytest.TempPathFactory) -> TeamChatStack:
+def chat(
+    kind: DatabaseKind, make_stack: MakeStack, discord: Discord, tmp_path_factory: pytest.TempPathFactory
+) -> TeamChatStack:
     questions = asking(tmp_path_factory.mktemp("questions"))
-    made = make_team_chat_stack(make_stack, discord, questions, tells=["name", "score", "answers", "signals"])
+    told = ["name", "score", "answers", "signals"]
+    made = make_team_chat_stack(make_stack, discord, questions, kind=kind, tells=told)
     made.link_olivia()
     return made
 
@@ -180,6 +189,7 @@ def test_what_has_no_effect(chat: TeamChatStack, discord: Discord) -> None:
     assert stack.audits(alice, "user.approved")[0]["operator"] == f"{rita.name} (Discord)"
 
 
+@pytest.mark.every_database
 def test_two_hundred_clicks_are_one_decision(chat: TeamChatStack, discord: Discord) -> None:
     stack, alice = chat.stack, new_applicant(chat)
     message, already = chat.open_message(alice), len(discord.late)

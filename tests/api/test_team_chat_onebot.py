@@ -32,10 +32,10 @@ DECIDED = "This cannot be done while the user's status is approved."
 JOINER = "\u2060"
 
 
-@pytest.fixture(scope="module")
-def stack(make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+@pytest.fixture(scope="module", params=["sqlite", "mariadb"])
+def stack(request: pytest.FixtureRequest, make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
     chat = {"platform": "onebot", "token": TOKEN, "channel": str(GROUP), "tells": ["name", "answers"]}
-    return make_stack("sqlite", config={"team_chat": [chat], **asking(tmp_path_factory.mktemp("questions"))})
+    return make_stack(request.param, config={"team_chat": [chat], **asking(tmp_path_factory.mktemp("questions"))})
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +77,7 @@ def told_about(stack: Stack, onebot: OneBot, person: Person, part: str = "") -> 
     return ask_until(find_known, lambda known: known >= 0), number
 
 
+@pytest.mark.every_database
 def test_applied_told_asked_answered_approved_and_in_the_game(stack: Stack, onebot: OneBot) -> None:
     alice = stack.newcomer("alice")
     headers = {"X-Application-Token": applies(stack, alice, token_for(stack, TALK | WORDS)).json["applicationToken"]}
@@ -174,11 +175,12 @@ def test_what_the_doctor_finds(stack: Stack, onebot: OneBot) -> None:
     onebot.member["shut_up_timestamp"] = 0
 
 
+@pytest.mark.every_database
 def test_messages_wait_for_a_connection_and_are_sent_once(stack: Stack, onebot: OneBot) -> None:
     onebot.disconnect()
     before, people = len(onebot.sent), [new_applicant(stack, name) for name in ("alice", "bob", "carla")]
-    query = "SELECT COUNT(*) AS n FROM regsvc_outbox WHERE last_error LIKE 'OneBot: no implementation%'"
-    ask_until(lambda: our_database(stack).query(query)[0]["n"], lambda count: count >= 1)
+    query, problem = "SELECT COUNT(*) AS n FROM regsvc_outbox WHERE last_error LIKE ?", "OneBot: no implementation%"
+    ask_until(lambda: our_database(stack).query(query, (problem,))[0]["n"], lambda count: count >= 1)
     onebot.connect()
     told_about(stack, onebot, people[-1])
     names = Counter(person.name for it in onebot.sent[before:] for person in people if person.name in it[2])
