@@ -40,6 +40,8 @@ DataSource:
 settings:
     registration:
         enabled: false
+    restrictions:
+        allowedNicknameCharacters: '[a-zA-Z0-9_.]*'
     security:
         passwordHash: SHA256
 """
