@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from tornado.template import BaseLoader, Template
 
+from regsvc.api.services import Services
 from regsvc.core.errors import UnknownPath
 from regsvc.web.base import ReadOnlyHandler, accepts_gzip
 
@@ -27,13 +28,14 @@ _STYLE_COMMENT: Final = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
 _INDENTATION: Final = re.compile(r"\s*\n\s*")
 _SHARED_STYLES: Final = ("styles/tokens.css", "styles/base.css")
 _ICON: Final = re.compile(r"\bi-[a-z0-9-]+")
+_KEY: Final = re.compile(r"""["`](\w+(?:\.\w+)*)(["`]|\$\{)""")
 _SYMBOL: Final = re.compile(r'<symbol id="(i-[a-z0-9-]+)".*</symbol>')
 
 _BLOCK: Final = r"/\*\*(?:(?!\*/).)*\*/"
 _SCRIPT_COMMENT: Final = re.compile(rf"^[ \t]*(?://[^\n]*|{_BLOCK}[ \t]*)\n|{_BLOCK} ?", re.MULTILINE | re.DOTALL)
 # No quote follows it, so it does not begin within a string.
 _COMMENT_BEHIND: Final = re.compile(r"""(?<=[;,{(\[]) // [^"'`\n]*$""", re.MULTILINE)
-_IMPORT: Final = re.compile(r'^import \{([\w\s,]*)\} from "(\.\.?/[\w./-]+\.js)";$', re.MULTILINE)
+_IMPORT: Final = re.compile(r'^import \{([\w\s,]*)\} from "(\.\.?/[\w./-]+\.js)";(?: // if (\w+))?$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 _EXPORT_LIST: Final = re.compile(r"^export \{((?:\s*\w+\s*(?:,|(?=\})))*\s*)\};$", re.MULTILINE)
 _ANY_OTHER: Final = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
@@ -53,41 +55,46 @@ class Asset:
     digest: str
 
 
-AssetFile = tuple[Callable[[str], Asset], str]
+Features = frozenset[str]
+"""What a host uses of what not all do; scripts leave out the modules for the rest."""
+FEATURES: Final[Features] = frozenset({"captcha", "chat", "code", "questionnaire"})
+"""All of them. `code`: an e-mail address is proven by one."""
+
+AssetFile = tuple[Callable[[str, Features], Asset], str]
 """One of the functions `load_…`, and the name of what it loads."""
 _LOADED: Final[dict[str, Asset]] = {}
 """Those that were used, by their paths."""
 
 
 @cache
-def load_script(name: str) -> Asset:
+def load_script(name: str, features: Features = FEATURES) -> Asset:
     """Return the script of a page (`pages/set-password.js`) with all modules it imports.
 
     Raises OSError where one is missing.
     """
-    return _asset(name, "js", "\n".join(_load_modules(f"pages/{name}.js").values()))
+    return _asset(name, "js", "\n".join(_load_modules(f"pages/{name}.js", features).values()))
 
 
 @cache
-def _load_modules(name: str) -> dict[str, str]:
-    return bundle_modules(name, _read)
+def _load_modules(name: str, features: Features) -> dict[str, str]:
+    return bundle_modules(name, _read, features)
 
 
 @cache
-def load_worker(name: str) -> Asset:
+def load_worker(name: str, _features: Features = FEATURES) -> Asset:
     """Return the script of a worker (`workers/captcha.js`), which pages load when they need it."""
     return _asset(f"{name}-worker", "js", "\n".join(bundle_modules(f"workers/{name}.js", _read).values()))
 
 
 @cache
-def load_style(name: str) -> Asset:
+def load_style(name: str, features: Features = FEATURES) -> Asset:
     """Return a page's style sheet: what all share, what its modules need, its own `styles/<name>.css`, and its parts.
 
     What a module needs stands beside it: `shared/dialog.css` is in the pages whose scripts have `shared/dialog.js`.
     Parts are `styles/<name>/<part>.css`, in alphabetical order: none of them, or of the modules', depends on another.
     """
     script, folder = f"pages/{name}.js", _FOLDER / "styles" / name
-    modules = _load_modules(script) if (_FOLDER / script).is_file() else ()
+    modules = _load_modules(script, features) if (_FOLDER / script).is_file() else ()
     parts = sorted(part.name for part in folder.iterdir()) if folder.is_dir() else []
     candidates = [
         *(module.removesuffix("js") + "css" for module in modules),
@@ -101,12 +108,24 @@ def load_style(name: str) -> Asset:
 
 
 @cache
-def load_icons(template: str, script: str | None) -> frozenset[str]:
+def load_icons(template: str, script: str | None, features: Features = FEATURES) -> frozenset[str]:
     """Return the icons that a page's template, its layout and its script name, such as "i-globe"."""
     texts = [_read(f"templates/{name}") for name in ("layout.html", template)]
     if script is not None:
-        texts.append(load_script(script).content.decode())
+        texts.append(load_script(script, features).content.decode())
     return frozenset(_load_symbols()).intersection(_ICON.findall("\n".join(texts)))
+
+
+@cache
+def load_words(script: str | None, features: Features = FEATURES) -> Callable[[str], bool]:
+    """Return a function that tells whether the script of a page names a text: by its key, or by how that begins.
+
+    The desk's scripts join keys of more parts than can be told.
+    """
+    named = [] if script is None else _KEY.findall(load_script(script, features).content.decode())
+    keys = {key for key, end in named if end != "${"}
+    beginnings = tuple(key for key, _end in named if key.endswith(("_", ".")))
+    return lambda key: key in keys or key.startswith(beginnings)
 
 
 @cache
@@ -153,7 +172,7 @@ class UnsupportedModule(ValueError):
     """A script uses an unsupported form of `import`, `export` or a string, or modules import each other in a cycle."""
 
 
-def bundle_modules(name: str, read: Callable[[str], str]) -> dict[str, str]:
+def bundle_modules(name: str, read: Callable[[str], str], features: Features = FEATURES) -> dict[str, str]:
     """Return `name` and everything it imports, in order, as parts of one script, which saves round trips.
 
     `read` returns the text of a file by its name. There is no build step: the files in `static/` are ordinary ES
@@ -166,29 +185,36 @@ def bundle_modules(name: str, read: Callable[[str], str]) -> dict[str, str]:
         export function name(…          (or async function, class, const)
         export { one, other };
 
+    An import with the comment `// if chat` behind it gives names that are undefined where `features` lacks that one.
+
     Raises `UnsupportedModule`, and whatever `read` raises.
     """
     bundled: dict[str, str] = {}
-    _bundle(name, read, bundled, ())
+
+    def is_used(match: re.Match[str]) -> bool:
+        if match[3] and match[3] not in FEATURES:
+            raise UnsupportedModule(f"{name}: {match[0]}")
+        return not match[3] or match[3] in features
+
+    def bundle(name: str, importers: tuple[str, ...]) -> None:
+        """Add a module after the modules it imports."""
+        if name in importers:
+            raise UnsupportedModule(f"modules import each other: {' → '.join((*importers, name))}")
+        if name in bundled:
+            return
+        source = _SCRIPT_COMMENT.sub("", read(name))
+        for match in filter(is_used, _IMPORT.finditer(source)):
+            bundle(_resolve(name, match[2]), (*importers, name))
+        body = _IMPORT.sub(lambda match: _as_constants(name, match, is_used(match)), source)
+        bundled[name] = _INDENTATION.sub("\n", _as_function(name, source, _COMMENT_BEHIND.sub("", body)))
+
+    bundle(name, ())
     return bundled
 
 
-def _bundle(name: str, read: Callable[[str], str], bundled: dict[str, str], importers: tuple[str, ...]) -> None:
-    """Add a module after the modules it imports."""
-    if name in importers:
-        raise UnsupportedModule(f"modules import each other: {' → '.join((*importers, name))}")
-    if name in bundled:
-        return
-    source = _SCRIPT_COMMENT.sub("", read(name))
-    for match in _IMPORT.finditer(source):
-        _bundle(_resolve(name, match[2]), read, bundled, (*importers, name))
-    bundled[name] = _INDENTATION.sub("\n", _as_function(name, _COMMENT_BEHIND.sub("", source)))
-
-
-def _as_function(name: str, source: str) -> str:
+def _as_function(name: str, source: str, body: str) -> str:
     exported = [match[1] for match in _EXPORT.finditer(source)]
     exported += [other for match in _EXPORT_LIST.finditer(source) for other in re.findall(r"[^\s,]+", match[1])]
-    body = _IMPORT.sub(lambda match: _as_constants(name, match), source)
     body = _EXPORT_LIST.sub("", _EXPORT.sub("", body))
     other = _ANY_OTHER.search(body)
     if other is not None:
@@ -199,9 +225,9 @@ def _as_function(name: str, source: str) -> str:
     return f"const {_identifier(name)} = (() => {{\n{body}\nreturn {{ {', '.join(exported)} }};\n}})();"
 
 
-def _as_constants(name: str, match: re.Match[str]) -> str:
+def _as_constants(name: str, match: re.Match[str], is_used: bool) -> str:
     names = re.sub(r"\s+as\s+", ": ", match[1])
-    return f"const {{{names}}} = {_identifier(_resolve(name, match[2]))};"
+    return f"const {{{names}}} = {_identifier(_resolve(name, match[2])) if is_used else '{}'};"
 
 
 def _resolve(importer: str, specifier: str) -> str:
@@ -235,7 +261,7 @@ class AssetHandler(ReadOnlyHandler):
     async def get(self) -> None:
         path = self.request.path.removeprefix("/")
         if path not in _LOADED:  # its page was sent before this process started
-            await asyncio.to_thread(load_files, self._files)
+            await asyncio.to_thread(load_files, self._files, features_of(self.services))
         if path not in _LOADED:
             raise UnknownPath
         self.send_asset(_LOADED[path])
@@ -256,9 +282,21 @@ class AssetHandler(ReadOnlyHandler):
         self.finish_with(asset.compressed if is_compressed else asset.content)
 
 
-def load_files(files: Sequence[AssetFile]) -> list[Asset]:
+def load_files(files: Sequence[AssetFile], features: Features = FEATURES) -> list[Asset]:
     """Return the assets. Blocking, unless they were used before."""
-    return [load(name) for load, name in files]
+    return [load(name, features) for load, name in files]
+
+
+def features_of(services: Services) -> Features:
+    """Return the features that a host uses now."""
+    config = services.config
+    used = {
+        "captcha": "captcha" in config.registration.methods or config.captcha.also_for,
+        "chat": config.chat.platform,
+        "code": config.registration.requires_code,
+        "questionnaire": services.questionnaires.is_enabled,
+    }
+    return frozenset(feature for feature, is_used in used.items() if is_used)
 
 
 def asset_rules(*files: AssetFile) -> list[tuple[Any, ...]]:

@@ -11,9 +11,10 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -27,18 +28,23 @@ from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, SET_PASSWORD_PATH
 from regsvc.config.host_style import accent_of, image_sources
 from regsvc.core.game_address import public_game_address
 from regsvc.web.assets import (
+    FEATURES,
     AssetFile,
+    Features,
     asset_rules,
+    features_of,
     load_files,
     load_icons,
     load_script,
     load_style,
     load_template,
+    load_words,
     load_worker,
     sprite_of,
 )
 from regsvc.web.base import ReadOnlyHandler, content_security_policy
 from regsvc.web.branding import BRANDING, host_style, icon_of, initial_of, preview_of
+from regsvc.web.first_step import first_step
 
 ANNOUNCEMENT_COOKIE: Final = "companion_announcement"
 """Cookie with the id of the announcement that the visitor dismissed; written by the pages' own scripts."""
@@ -118,7 +124,9 @@ class WebPage:
 
 PAGE_TABLE: Final = (
     WebPage("/", "home", template="home.html"),
-    WebPage("/register", "register", is_in_menu=True, parts=("questions",), asks_captchas=True),
+    WebPage(
+        "/register", "register", is_in_menu=True, template="register.html", parts=("questions",), asks_captchas=True
+    ),
     WebPage("/account", "account", is_in_menu=True, parts=("join",), asks_captchas=True),
     WebPage("/server", "server", is_in_menu=True, parts=("join",)),
     WebPage(FORGOT_PASSWORD_PATH, "forgot-password", is_mailed=True, asks_captchas=True),
@@ -140,25 +148,32 @@ _LONGEST_WAY_UP: Final = 32  # folders
 _MENU: Final = tuple(page for page in PAGE_TABLE if page.is_in_menu)
 
 
-_loaded: Final = set[str]()
-"""Names of the pages whose files are in memory."""
+_loaded: Final = set[tuple[str, Features]]()
+"""The pages whose files are in memory, and for which features."""
 
 
-def load_page(page: WebPage) -> None:
+def load_page(page: WebPage, features: Features = FEATURES) -> None:
     """Load the page's template and assets. Blocking. Raises OSError or `UnsupportedModule` for a broken script."""
     load_template(page.template)
-    load_files(page.files)
-    load_icons(page.template, page.script)
-    _loaded.add(page.name)
+    load_files(page.files, features)
+    load_icons(page.template, page.script, features)
+    load_words(page.script, features)
+    _loaded.add((page.name, features))
 
 
 class LayoutHandler(ReadOnlyHandler):
     """Base of all pages, which share one layout."""
 
-    async def render_page(self, page: WebPage, title: str, **values: object) -> None:
-        """Render the page's template, which extends the layout, and send it; `values` are those of the template."""
-        if page.name not in _loaded:
-            await asyncio.to_thread(load_page, page)
+    async def render_page(
+        self, page: WebPage, title: str, texts: Mapping[str, str] = MappingProxyType({}), **values: object
+    ) -> None:
+        """Render the page's template, which extends the layout, and send it.
+
+        `texts`: those that its script may need, of which it is given what it names. `values` are the template's own.
+        """
+        features = features_of(self.services)
+        if (page.name, features) not in _loaded:
+            await asyncio.to_thread(load_page, page, features)
         config, language = self.services.config, self.language
         worker = load_worker("captcha").path if page.asks_captchas and config.captcha.without_picture else None
         policy = content_security_policy(image_sources(config), has_worker=worker is not None)
@@ -170,7 +185,10 @@ class LayoutHandler(ReadOnlyHandler):
             (text, address, _link_icon(text, address))
             for text, address in config.server.in_language(config.server.links, language).items()
         ]
-        icons = load_icons(page.template, page.script) | {icon for _text, _address, icon in links if page is _HOME}
+        icons = load_icons(page.template, page.script, features)
+        icons |= {icon for _text, _address, icon in links if page is _HOME}
+        is_said = load_words(page.script, features)
+        said = {key: text for key, text in texts.items() if is_said(key) or not page.is_for_players}
         html = load_template(page.template).generate(
             language=language,
             host=config.server,
@@ -192,10 +210,11 @@ class LayoutHandler(ReadOnlyHandler):
             has_front_end=config.http.web_root is not None,
             menu_word=lambda entry: self._text(f"{entry.section}.menu"),
             common=lambda key: self._text(f"page.common.{key}"),
-            style=load_style(page.name).path,
+            style=load_style(page.name, features).path,
             captcha_worker=worker,
             word=lambda key: self._text(f"{page.section}.{key}"),
-            script=load_script(page.name).path if page.has_script else None,
+            script=load_script(page.name, features).path if page.has_script else None,
+            texts_of_script=json.dumps(said, ensure_ascii=False, separators=(",", ":")),
             title=title,
             full_title=config.server.name if page is _HOME else f"{title} – {config.server.name}",
             **values,
@@ -229,15 +248,17 @@ class PageHandler(LayoutHandler):
         if not self._page.is_for_players:
             reasons = translations.section("reason", self.language)
             texts |= {f"reason.{code}": words for code, words in reasons.items()}
+        public = public_config(self.services, self.language)
         await self.render_page(
             self._page,
             title=texts["title"],
-            texts=json.dumps(texts, ensure_ascii=False, separators=(",", ":")),
+            texts=texts,
+            first=first_step(public, texts) if self._page.name == "register" else None,
             languages=" ".join(self.languages),
             is_open=self.services.config.registration.open,
             has_address=public_game_address(self.services.config.game.address) is not None,
             has_review=self.services.config.registration.approval,
-            config=msgspec.json.encode(public_config(self.services, self.language)).decode(),
+            config=msgspec.json.encode(public).decode(),
         )
 
 
@@ -253,7 +274,7 @@ class NotFoundHandler(LayoutHandler):
 
     async def get(self) -> None:
         self.set_status(HTTPStatus.NOT_FOUND)
-        words = {key: self._text(f"{_NOT_FOUND.section}.{key}") for key in ("title", "advice", "go_on")}
+        words: dict[str, Any] = {key: self._text(f"{_NOT_FOUND.section}.{key}") for key in ("title", "advice", "go_on")}
         await self.render_page(_NOT_FOUND, **words)
 
 

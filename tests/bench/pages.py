@@ -18,7 +18,7 @@ SETTLE: Final = 1500  # milliseconds after a page can be used, in which nothing 
 _CAPTCHAS: Final = {"registration": {"methods": ["captcha"]}}
 _PAGES: Final[Mapping[str, str]] = {
     "/": "#main a",
-    "/register": "#inside input",
+    "/register": "#inside form input",
     "/account": "#inside input",
     "/server": "#inside p, #inside dl",
     "/forgot-password": "#inside input",
@@ -57,7 +57,7 @@ def measure_pages(directory: Path, runs: int) -> list[Row]:
             address = f"{stack.daemon.base_url}{path}" + (f"#token={token}" if path == "/application" else "")
             rows.append(_row(path, _visit_often(browser, address, element, runs)))
         with Stack("sqlite", directory / "captchas", config=_CAPTCHAS) as captchas:
-            visit = _visit_often(browser, f"{captchas.daemon.base_url}/register", "#inside input", runs)
+            visit = _visit_often(browser, f"{captchas.daemon.base_url}/register", _PAGES["/register"], runs)
             rows.append(_row("/register", visit, "with a captcha, "))
         browser.close()
     return rows

@@ -19,6 +19,26 @@ def path_in_receipt(stack: Stack, person: Person) -> str:
     return found[0]
 
 
+_PLACES = """(element) => [...element.querySelectorAll(".steps, h2, label, input, .hint, button")]
+    .filter((part) => part.checkVisibility() && part.textContent !== "" || part.tagName === "INPUT")
+    .map((part) => [part.tagName, part.textContent, JSON.stringify(part.getBoundingClientRect())].join(" "))"""
+
+
+def expect_first_step_drawn(page: Page) -> None:
+    """What the server has drawn cannot be used; the script draws the same, at the same places, and perhaps more."""
+    expect(page.locator("#inside form")).to_be_visible()
+    usable = page.locator("#inside").evaluate(_PLACES)
+    page.route("**/*.js", lambda route: route.abort())
+    page.reload()
+    drawn = page.locator("#inside .drawn")
+    expect(drawn).to_be_visible()
+    seen = drawn.evaluate(_PLACES)
+    assert seen
+    assert seen == usable[: len(seen)]
+    expect(page.get_by_label("E-mail address")).to_have_count(0)  # inert: for nobody, seeing or not
+    page.unroute("**/*.js")
+
+
 class Applicant:
     """`page` shows `/register` in English."""
 

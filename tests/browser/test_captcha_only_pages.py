@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.applicant import expect_received
+from tests.browser.applicant import expect_first_step_drawn, expect_received
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
 from tests.support.authme.authme_like import long_ago
@@ -54,7 +54,8 @@ def log_in(page: Page, name: str, password: str) -> None:
 def test_from_the_registration_to_a_link_handed_over(
     open_page: OpenPage, services: ServiceHarness, address: str
 ) -> None:
-    page = open_page("/server", at=address, may_complain=True)
+    page = open_page("/register", at=address, may_complain=True)
+    expect_first_step_drawn(page)
     register(page, services, address, "Alice", "alice@example.org")
     expect(page.get_by_text("we can't e-mail you a new one")).to_be_visible()
     page.get_by_text("Wrong e-mail address?").click()

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.applicant import Applicant, expect_received, path_in_receipt
+from tests.browser.applicant import Applicant, expect_first_step_drawn, expect_received, path_in_receipt
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.crash.brief_outage import table_missing
 from tests.support.our_tables import our_database
@@ -67,6 +67,11 @@ def test_four_requests_and_one_can_type(open_page: OpenPage) -> None:
     page.get_by_label("E-mail address").fill("alice@example.org")
     page.wait_for_load_state("networkidle")
     assert len([url for url in asked if not url.startswith("data:")]) <= 4
+
+
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+def test_the_first_step_is_seen_before_its_script_and_then_nothing_moves(open_page: OpenPage, size: str) -> None:
+    expect_first_step_drawn(open_page("/register", size=size, may_complain=True))
 
 
 def test_bob_registers_in_chinese_and_changes_his_mind_in_the_middle(stack: Stack, apply: Apply) -> None:

@@ -60,7 +60,7 @@ declare global {
     config: Config;
     session: Session;
     user: OwnStatus & { username: string };
-    leave(text: string): Promise<void>;
+    leave(text: string): void;
     refresh(): Promise<void>;
   }
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { findCode, isProven } from "../../regsvc/web/static/register/code.js";
+import { findCode } from "../../regsvc/web/static/register/code.js";
+import { Draft } from "../../regsvc/web/static/register/draft.js";
 
 test("a code is found in what was pasted with it", () => {
   assert.equal(findCode("123456", 6), "123456");
@@ -20,10 +21,9 @@ test("what has too few digits, or too many, is no code", () => {
 });
 
 test("a proof is of the address that it was given for", () => {
-  const draft = { get: (/** @type {string} */ name) => values[name] };
-  /** @type {Record<string, string>} */
-  const values = { email: "alice@example.org", proof: "7.x.1", proofFor: "alice@example.org" };
-  assert.equal(isProven(/** @type {any} */ (draft)), true);
-  values.email = "bob@example.org";
-  assert.equal(isProven(/** @type {any} */ (draft)), false);
+  const draft = new Draft();
+  draft.update({ email: "alice@example.org", proof: "7.x.1", proofFor: "alice@example.org" });
+  assert.equal(draft.isProven, true);
+  draft.update({ email: "bob@example.org" });
+  assert.equal(draft.isProven, false);
 });

@@ -1,14 +1,16 @@
 """Bundling of ES modules: the supported forms, and refusal of all others."""
 
+from typing import Any
+
 import pytest
 
-from regsvc.web.assets import UnsupportedModule, bundle_modules
+from regsvc.web.assets import FEATURES, Features, UnsupportedModule, bundle_modules
 
 
-def join(**files: str) -> str:
+def join(features: Features = FEATURES, **files: str) -> str:
     """`page.js` with all it imports; `below_one` is the file `below/one.js`."""
     named = {f"{name.replace('_', '/')}.js": text for name, text in files.items()}
-    return "\n".join(bundle_modules("page.js", named.__getitem__).values())
+    return "\n".join(bundle_modules("page.js", named.__getitem__, features).values())
 
 
 def test_what_a_module_needs_stands_before_it() -> None:
@@ -31,6 +33,16 @@ def test_a_module_that_two_others_need_is_there_once() -> None:
     )
     assert joined.count("async function c()") == 1
     assert joined.index("$c =") < joined.index("$a =") < joined.index("$b =") < joined.index("$page =")
+
+
+def test_a_module_for_what_a_host_does_not_use_is_left_out() -> None:
+    files: dict[str, Any] = {
+        "page": 'import { a as b } from "./a.js"; // if chat\nb?.();',
+        "a": 'import { c } from "./c.js";\nexport const a = c;',
+        "c": "export function c() {}",
+    }
+    assert "const { a: b } = $a;\nb?.();" in join(**files)
+    assert join(frozenset(), **files) == "const $page = (() => {\nconst { a: b } = {};\nb?.();\nreturn {  };\n})();"
 
 
 def test_files_are_named_from_where_they_are() -> None:
@@ -90,6 +102,8 @@ def test_comments_and_indentation_are_left_out() -> None:
         'import "./words.js";',
         'import { hello } from "https://example.org/words.js";',
         'import { hello } from "words.js";',
+        'import { hello } from "./words.js"; // if it rains',
+        'import { hello } from "./words.js"; // if rain',
     ],
 )
 def test_what_it_does_not_know_is_refused(source: str) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from regsvc.api.services import Services
 from regsvc.config.host_sections import ServerSection
-from regsvc.config.sections import Config, Download
+from regsvc.config.sections import Config, Download, RegistrationSection
 from regsvc.core.i18n.languages import Translated
 from regsvc.core.i18n.translations import load_translations
-from regsvc.web.assets import Asset, load_script, load_style, load_worker
+from regsvc.web.assets import FEATURES, Asset, features_of, load_script, load_style, load_worker
 from regsvc.web.base import CONTENT_SECURITY_POLICY, LANGUAGE_COOKIE, content_security_policy
 from regsvc.web.pages import OWN_PAGES, PAGE_TABLE, PAGES, WebPage
 from tests.support.html_page import Page
@@ -29,6 +29,7 @@ ASSETS = list(
         ]
     )
 )
+USED = features_of(make_services(Config()))
 LARGEST_PAGE = 26_500  # bytes of what a phone needs first; with headers 28 KB
 LARGEST_ADMIN_PAGE = 78 * 1024  # operators work there for hours, and their browsers keep all of it but the HTML
 MARKUP = """</title><script>alert("1")</script>' onload='alert(2)' & {{ server }} {minLength}"""
@@ -166,7 +167,7 @@ def test_it_is_compressed_for_those_who_take_it(api: LiveApi, accepted: str, is_
 @each_page
 def test_a_page_needs_two_files_of_ours_and_nobody_elses(api: LiveApi, page: WebPage) -> None:
     read = Page(api.request("GET", page.path))
-    script, style = load_script(page.name), load_style(page.name)
+    script, style = load_script(page.name, USED), load_style(page.name, USED)
     assert read.all("script") == [{"type": "module", "src": script.path}]
     links = {link["rel"]: link["href"] for link in read.all("link")}
     assert links.pop("icon").startswith("data:image/svg+xml,")
@@ -235,11 +236,25 @@ def test_a_script_makes_no_markup_of_text(page: WebPage) -> None:
 def test_no_word_is_missing(api: LiveApi, page: WebPage, language: str) -> None:
     if not page.is_for_players and language not in TRANSLATIONS.languages_of(page.section):
         language = "en"
-    texts = texts_of(Page(api.request("GET", page.path, headers={"Accept-Language": language})))
-    said = set(re.findall(r"""(?<![\w.])t\("([\w.]+)"[,)]""", load_script(page.name).content.decode()))
-    assert said
-    assert said <= set(texts)
-    assert texts["title"] == TRANSLATIONS.text(f"{page.section}.title", language)
+    read = Page(api.request("GET", page.path, headers={"Accept-Language": language}))
+    known = {key for section in page.sections for key in TRANSLATIONS.section(section, language)}
+    for features, texts in ((FEATURES, known), (USED, set(texts_of(read)))):
+        script = load_script(page.name, features).content.decode()
+        said = set(re.findall(r"""(?<![\w.])t\("([\w.]+)"[,)]""", script))
+        assert said
+        assert said <= texts
+    assert read.texts["title"].startswith(TRANSLATIONS.text(f"{page.section}.title", language)) or page.path == "/"
+
+
+def test_what_a_host_does_not_use_is_not_sent() -> None:
+    """Neither its scripts nor its words, nor words of other pages."""
+    sizes = []
+    for config in (Config(), Config(registration=RegistrationSection(methods=("captcha",)))):
+        page = Page(open_page(make_services(config), "/register"))
+        assert not [key for key in texts_of(page) if key.startswith(("login_", "chat_", "answer_"))]
+        assert ("captcha_hint_math" in texts_of(page)) is ("captcha" in config.registration.methods)
+        sizes.append(len(load_script("register", features_of(make_services(config))).compressed))
+    assert max(sizes) < 0.9 * len(load_script("register").compressed)
 
 
 @each_page

@@ -29,7 +29,7 @@ export const deleteSection = {
           currentPassword: values.currentPassword,
           ...secondFactor,
         });
-        await leave(message);
+        leave(message);
       },
       onRefusal: (refusal) => {
         if (refusal.code !== "totp_required" || !totp.element.hidden) {

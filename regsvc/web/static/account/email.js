@@ -11,9 +11,9 @@ export const emailSection = {
   title: "email_title",
   isShown: (config) => config.registration.passwordReset === "mail",
 
-  async render(account) {
+  render(account) {
     const container = make("div", {});
-    replaceContent(container, await addressForm(account, container));
+    replaceContent(container, addressForm(account, container));
     return container;
   },
 };
@@ -22,8 +22,8 @@ export const emailSection = {
  * @param {Account} account
  * @param {HTMLElement} container
  */
-async function addressForm(account, container) {
-  const captcha = await captchaFor("verify_send", account.api, account.config);
+function addressForm(account, container) {
+  const captcha = captchaFor("verify_send", account.api, account.config);
   const address = new Field("email", t("email_new"), { type: "email", autocomplete: "email", inputmode: "email" });
   return new Form({
     fields: captcha === null ? [address] : [address, captcha],

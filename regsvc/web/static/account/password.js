@@ -18,7 +18,7 @@ export const passwordSection = {
       submit: t("password_change"),
       send: async ({ currentPassword, newPassword }) => {
         const { message = "" } = await api.post("user/password", { currentPassword, newPassword });
-        await leave(message);
+        leave(message);
       },
     });
     return form.element;

@@ -1,6 +1,5 @@
 // A mistyped e-mail address, which nothing has proven, can be corrected while the application waits.
 
-import { asRefusal } from "../shared/api.js";
 import { captchaFor, renewAfter } from "../shared/captcha.js";
 import { config } from "../shared/config.js";
 import { make, replaceContent } from "../shared/dom.js";
@@ -14,13 +13,7 @@ export function emailSection(parts) {
     return null;
   }
   const container = make("div", { class: "section" });
-  const show = async () => {
-    try {
-      replaceContent(container, await addressForm(parts));
-    } catch (error) {
-      notice.showRefusal(asRefusal(error));
-    }
-  };
+  const show = () => replaceContent(container, addressForm(parts));
   const ontoggle = (/** @type {{ target: HTMLDetailsElement }} */ { target }) =>
     target.open && !container.hasChildNodes() && show();
   return make(
@@ -32,8 +25,8 @@ export function emailSection(parts) {
 }
 
 /** @param {import("./answers.js").Parts} parts */
-async function addressForm({ api, application, onNewToken }) {
-  const captcha = await captchaFor("verify_send", api, config);
+function addressForm({ api, application, onNewToken }) {
+  const captcha = captchaFor("verify_send", api, config);
   const address = new Field("email", t("email_right"), {
     type: "email",
     autocomplete: "email",

@@ -38,8 +38,8 @@ async function render() {
 }
 
 /** Show the login form, with the message that led here, if any. */
-async function showLogin(text = "", kind = "") {
-  const form = await loginForm({
+function showLogin(text = "", kind = "") {
+  const form = loginForm({
     api,
     config,
     path: "login",
@@ -177,13 +177,13 @@ function renderSection(section, account) {
  */
 function leave(text) {
   session.end();
-  return showLogin(text, "good");
+  showLogin(text, "good");
 }
 
 async function logOut() {
   try {
     const { message = "" } = await api.post("logout", {});
-    await leave(message);
+    leave(message);
   } catch (error) {
     notice.showRefusal(asRefusal(error));
   }

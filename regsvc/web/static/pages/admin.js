@@ -11,7 +11,7 @@ import { describeDecision } from "../admin/phrases.js";
 import { menu, ViewSwitch } from "../admin/view-switch.js";
 import { Api, asRefusal } from "../shared/api.js";
 import { config } from "../shared/config.js";
-import { button, byId, link, make, replaceContent } from "../shared/dom.js";
+import { byId, link, make, replaceContent } from "../shared/dom.js";
 import { EventStream } from "../shared/event-stream.js";
 import { t } from "../shared/i18n.js";
 import { loginForm } from "../shared/login.js";
@@ -46,8 +46,8 @@ async function render() {
 
 // --- Logging in and out ---
 
-async function showLogin(text = "", kind = "") {
-  const form = await loginForm({
+function showLogin(text = "", kind = "") {
+  const form = loginForm({
     api,
     config,
     path: "admin/login",
@@ -76,7 +76,7 @@ async function enter(operator, { isLogin = false } = {}) {
       throw refusal;
     }
     session.end();
-    await showLogin(refusal.message, "bad"); // the user is no longer an operator
+    showLogin(refusal.message, "bad"); // the user is no longer an operator
     return;
   }
   lastUsername = operator;
@@ -138,20 +138,12 @@ function closeShell(message) {
  * @param {string} text
  * @param {string} kind
  */
-async function leave(text, kind) {
+function leave(text, kind) {
   if (shell === null) {
     return; // several requests were refused at once
   }
   closeShell(text);
-  try {
-    await showLogin(text, kind);
-  } catch (error) {
-    replaceContent(
-      content,
-      button(t("try_again"), () => location.reload(), ""),
-    );
-    notice.showRefusal(asRefusal(error));
-  }
+  showLogin(text, kind);
 }
 
 async function logOut() {
@@ -163,7 +155,7 @@ async function logOut() {
     const { message = "" } = await api.post("logout", {});
     session.end();
     pending.clear();
-    await leave(message, "good");
+    leave(message, "good");
   } catch (error) {
     notice.showRefusal(asRefusal(error));
   }

@@ -13,13 +13,13 @@ import { startPage } from "../shared/page.js";
 const api = new Api();
 
 /** @param {HTMLElement} content */
-async function render(content) {
+function render(content) {
   const toAccount = make("p", {}, link("account", t("to_account")));
   if (config.registration.passwordReset === "operator") {
     replaceContent(content, make("p", { class: "lines" }, linkContact(t("about_operator"))), toAccount);
     return;
   }
-  const captcha = await captchaFor("forgot", api, config);
+  const captcha = captchaFor("forgot", api, config);
   const address = new Field("email", t("email"), { type: "email", autocomplete: "email", inputmode: "email" });
   const form = new Form({
     fields: captcha === null ? [address] : [address, captcha],

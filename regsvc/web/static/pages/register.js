@@ -1,14 +1,14 @@
 // Registering: one step after the other, each only if this host requires it.
 
 import { againStep } from "../register/again.js";
-import { chatStep } from "../register/chat.js";
-import { codeStep } from "../register/code.js";
+import { chatStep } from "../register/chat.js"; // if chat
+import { codeStep } from "../register/code.js"; // if code
 import { Draft } from "../register/draft.js";
 import { emailStep } from "../register/email.js";
 import { Flow } from "../register/flow.js";
 import { takeInvitation } from "../register/invitation.js";
 import { nameStep, takeNameFromAddress } from "../register/name.js";
-import { questionnaireStep } from "../register/questionnaire.js";
+import { questionnaireStep } from "../register/questionnaire.js"; // if questionnaire
 import { Api } from "../shared/api.js";
 import { config } from "../shared/config.js";
 import { icon, make } from "../shared/dom.js";
@@ -29,7 +29,7 @@ async function render() {
   const invitation = await takeInvitation(draft, api);
   const excused = invitation?.grants.includes("no_questionnaire") ? [questionnaireStep] : [];
   const all = draft.get("reapplyToken") ? [againStep, chatStep] : ALL_STEPS;
-  const steps = all.filter((step) => step.isRequired(config) && !excused.includes(step));
+  const steps = all.filter((step) => step?.isRequired(config) && !excused.includes(step)); // undefined: not used here
   takeNameFromAddress(draft, config);
   await new Flow({ api, config, draft, steps, invitation }).begin();
 }

@@ -2,14 +2,14 @@
 
 import { make } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
-import { showQuestionRefusal } from "../shared/questions.js";
+import { showQuestionRefusal } from "../shared/questions.js"; // if questionnaire
 import { nameFields, nameStep } from "./name.js";
-import { questionFields, questionnaireStep } from "./questionnaire.js";
+import { questionFields, questionnaireStep } from "./questionnaire.js"; // if questionnaire
 
 /** @type {Step} */
 export const againStep = {
   id: "again",
-  owns: [...nameStep.owns, ...questionnaireStep.owns],
+  owns: [...nameStep.owns, ...(questionnaireStep?.owns ?? [])],
   isRequired: () => true,
 
   async render(flow) {

@@ -1,7 +1,7 @@
 // The code that verifies the e-mail address. It can be pasted with the words around it, and is checked at once: what it
 // proves outlives the code itself.
 
-import { captchaFor, renewAfter } from "../shared/captcha.js";
+import { captchaFor, renewAfter } from "../shared/captcha.js"; // if captcha
 import { button, make } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
 import { formatWait, t } from "../shared/i18n.js";
@@ -9,15 +9,6 @@ import { countdown, notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
 
 /** @typedef {import("./flow.js").Flow} Flow */
-
-/**
- * Return whether the address in the draft has been proven by a code.
- *
- * @param {import("./draft.js").Draft} draft
- */
-export function isProven(draft) {
-  return Boolean(draft.get("proof")) && draft.get("proofFor") === draft.get("email");
-}
 
 /**
  * Have a code mailed, unless the last one is too recent or none is needed. Throws a Refusal.
@@ -29,7 +20,7 @@ export async function sendCode(flow, captchaProof = {}, { isAgain = false } = {}
   const { draft } = flow;
   const email = draft.get("email");
   const isRecent = draft.get("codeFor") === email && draft.get("codeNextAt") > Date.now();
-  if (!isAgain && (isRecent || isProven(draft))) {
+  if (!isAgain && (isRecent || draft.isProven)) {
     return;
   }
   const sent = await flow.api.post("verify/send", { email, ...captchaProof }).catch((refusal) => {
@@ -55,7 +46,7 @@ export const codeStep = {
 
   async render(flow) {
     const { draft } = flow;
-    if (isProven(draft)) {
+    if (draft.isProven) {
       return { form: flow.form({ fields: [] }), above: make("p", {}, t("code_right", { email: draft.get("email") })) };
     }
     const digits = flow.config.registration.codeDigits;
@@ -130,9 +121,7 @@ function disableUntilAllowed(flow, resend) {
  * @param {HTMLButtonElement} resend
  */
 async function resendCode(flow, resend) {
-  const captcha = await captchaFor("verify_send", flow.api, flow.config).catch((refusal) =>
-    notice.showRefusal(refusal),
-  );
+  const captcha = flow.config.captcha.enabled && captchaFor("verify_send", flow.api, flow.config);
   if (captcha) {
     showCaptchaForm(flow, captcha);
     return;

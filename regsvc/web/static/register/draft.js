@@ -35,6 +35,11 @@ export class Draft {
     localStorage.setItem(KEY, JSON.stringify(others));
   }
 
+  /** Whether the address has been proven by a code. */
+  get isProven() {
+    return Boolean(this.values.proof) && this.values.proofFor === this.values.email;
+  }
+
   /** Whether a password was typed before a reload, which only its owner can type again. */
   get isPasswordLost() {
     return Boolean(this.values.hadPassword) && !this.values[SECRET];

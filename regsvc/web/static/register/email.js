@@ -1,10 +1,10 @@
 // The e-mail address; a code is sent to it.
 
-import { captchaFor, renewAfter } from "../shared/captcha.js";
+import { captchaFor, renewAfter } from "../shared/captcha.js"; // if captcha
 import { button, make, replaceContent } from "../shared/dom.js";
 import { Field } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
-import { sendCode } from "./code.js";
+import { sendCode } from "./code.js"; // if code
 
 const LOOKS_LIKE_AN_ADDRESS = /^[^\s@]+@[^\s@]+$/;
 
@@ -28,7 +28,7 @@ export const emailStep = {
     const domains = config.emailDomainWhitelist;
     const accepted = domains ? `\n${t("email_domains", { domains: domains.join(", ") })}` : "";
     const email = emailField(draft.get("email") ?? "", { hint: t("email_hint") + accepted });
-    const captcha = await captchaFor("verify_send", flow.api, config);
+    const captcha = config.captcha.enabled ? captchaFor("verify_send", flow.api, config) : null;
     const form = flow.form({
       fields: captcha === null ? [email] : [email, captcha],
       send: async (values) => {
@@ -36,7 +36,7 @@ export const emailStep = {
         await sendCode(flow, await captcha?.proof());
       },
       onRefusal: (refusal) => {
-        renewAfter(refusal, captcha);
+        captcha && renewAfter(refusal, captcha);
         return false;
       },
     });
@@ -52,7 +52,7 @@ export const emailStep = {
  */
 export function emailField(value, options) {
   let asked = "";
-  const offer = make("p", {});
+  const offer = make("div");
   const email = new Field("email", t("email"), {
     type: "email",
     autocomplete: "email",

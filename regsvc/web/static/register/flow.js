@@ -1,13 +1,12 @@
 // The flow through the steps. The request is sent at the end; its refusals lead back to the step that can correct them.
 
 import { asRefusal } from "../shared/api.js";
-import { CaptchaField, renewAfter, requiresCaptcha } from "../shared/captcha.js";
+import { CaptchaField, renewAfter, requiresCaptcha } from "../shared/captcha.js"; // if captcha
 import { button, link, make } from "../shared/dom.js";
 import { Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
-import { isProven } from "./code.js";
 import { renderInvitation } from "./invitation.js";
 import { explain } from "./name.js";
 import { StepHistory } from "./step-history.js";
@@ -36,7 +35,8 @@ export class Flow {
     this.reached = 0; // no entry of the history leads beyond: the password is not stored
     this.history = new StepHistory(config.webServerPrefix, (step) => this.showAgain(step));
     this.isCorrecting = false; // on the way back from the end: after this step the request is sent again
-    this.captcha = requiresCaptcha("register", config) ? new CaptchaField(api, config.captcha) : null;
+    const isAsked = config.captcha.enabled && requiresCaptcha("register", config);
+    this.captcha = isAsked ? new CaptchaField(api, config.captcha) : null;
   }
 
   /** Begin where the draft was left, but not after the step for the password if it has to be typed again. */
@@ -65,7 +65,7 @@ export class Flow {
   /** Whether the step for the code, another one than this, has still to be done. */
   get isCodeMissing() {
     const codeStep = this.steps.findIndex((step) => step.id === "code");
-    return codeStep >= 0 && codeStep !== this.index && !isProven(this.draft);
+    return codeStep >= 0 && codeStep !== this.index && !this.draft.isProven;
   }
 
   get isLast() {
@@ -104,7 +104,7 @@ export class Flow {
     this.index = index;
     try {
       if (this.captcha !== null && index === this.steps.length - 1 && !this.isCorrecting) {
-        await this.captcha.renew();
+        this.captcha.load();
       }
       const rendered = await this.steps[index].render(this);
       this.remember(before, isFirst || isAgain);
@@ -204,7 +204,7 @@ export class Flow {
     } else {
       notice.clear();
       const isCodeNext = this.index + 1 === codeStep;
-      await this.show(this.index + (isCodeNext && isProven(this.draft) ? 2 : 1));
+      await this.show(this.index + (isCodeNext && this.draft.isProven ? 2 : 1));
     }
   }
 
@@ -236,7 +236,7 @@ export class Flow {
     return {
       username: draft.get("username"),
       ...(draft.get("email") ? { email: draft.get("email") } : {}),
-      ...(isProven(draft) ? { proof: draft.get("proof") } : {}),
+      ...(draft.isProven ? { proof: draft.get("proof") } : {}),
       ...(draft.get("reapplyToken") ? { applicationToken: draft.get("reapplyToken") } : {}),
       ...(password ? { password } : {}),
       ...(draft.get("platform") ? { platform: [draft.get("platform")].flat()[0] } : {}),

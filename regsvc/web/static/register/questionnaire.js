@@ -5,7 +5,6 @@ import { make } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { answersIn, fieldName, questionField, showQuestionRefusal } from "../shared/questions.js";
-import { isProven } from "./code.js";
 
 /** @type {Step} */
 export const questionnaireStep = {
@@ -46,7 +45,7 @@ export async function questionFields(flow) {
  * @param {Record<string, string | string[]>} values
  */
 async function submit(flow, questions, values) {
-  const proof = isProven(flow.draft) ? { proof: flow.draft.get("proof") } : {};
+  const proof = flow.draft.isProven ? { proof: flow.draft.get("proof") } : {};
   const result = await flow.api.post("questionnaire/submit", { answers: answersIn(questions, values), ...proof });
   const { message = "", passed, score, passScore, remainingSeconds } = result;
   if (!passed) {

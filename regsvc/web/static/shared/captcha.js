@@ -14,7 +14,7 @@ const WORKER = document.body.dataset.captchaWorker; // undefined: this host offe
 
 /** @typedef {{ captchaToken: string | null, captchaAnswer: string }} Proof fields of a request that answer a captcha */
 
-/** A field with its picture, or with a puzzle for the browser. Load a challenge with `renew()`. */
+/** A field with its picture, or with a puzzle for the browser. `load()` or `renew()` gives it a challenge. */
 export class CaptchaField extends Field {
   /**
    * @param {import("./api.js").Api} api
@@ -35,13 +35,12 @@ export class CaptchaField extends Field {
     this.solution = null;
     this.picture = make("img", { class: "captcha", alt: t("captcha_picture") });
     this.element.prepend(this.picture);
-    const renew = () => this.renew().catch((refusal) => notice.showRefusal(refusal));
-    this.another = button(t("captcha_other"), renew, "plain");
+    this.another = button(t("captcha_other"), () => this.load(), "plain");
     this.progress = make("p", { class: "hint", role: "status" });
     this.element.append(this.progress, this.another);
     const change = () => {
       this.show(!this.isWork);
-      renew();
+      this.load();
     };
     this.change = button("", change, "plain");
     if (WORKER) {
@@ -61,6 +60,11 @@ export class CaptchaField extends Field {
     this.progress.textContent = "";
     this.change.textContent = t(isWork ? "captcha_use_picture" : "captcha_work");
     this.showError("");
+  }
+
+  /** Load another challenge, for which nobody has to wait: its place is there. A refusal is shown. */
+  load() {
+    return this.renew().catch((refusal) => notice.showRefusal(refusal));
   }
 
   /** Load another challenge. Throws a Refusal. */
@@ -156,7 +160,8 @@ export function requiresCaptcha(use, config) {
 }
 
 /**
- * Return the captcha of a form whose one request spends the answer, or null where none is required.
+ * Return the captcha of a form whose one request spends the answer, or null where none is required. It loads while the
+ * form is shown.
  *
  * Call `renewAfter` in the form's `onRefusal`.
  *
@@ -164,12 +169,12 @@ export function requiresCaptcha(use, config) {
  * @param {import("./api.js").Api} api
  * @param {Config} config
  */
-export async function captchaFor(use, api, config) {
+export function captchaFor(use, api, config) {
   if (!requiresCaptcha(use, config)) {
     return null;
   }
   const field = new CaptchaField(api, config.captcha);
-  await field.renew();
+  field.load();
   return field;
 }
 

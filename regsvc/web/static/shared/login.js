@@ -7,7 +7,7 @@ import { formatTime, t } from "./i18n.js";
 import { notice } from "./notice.js";
 
 /**
- * Make the form. Throws a Refusal.
+ * Make the form.
  *
  * @param {object} options
  * @param {import("./api.js").Api} options.api
@@ -16,8 +16,8 @@ import { notice } from "./notice.js";
  * @param {(reply: PostReply<"login">, stays: boolean) => unknown} options.onLogin `stays`: logged in on this device
  * @param {string} [options.username]
  */
-export async function loginForm({ api, config, path, onLogin, username = "" }) {
-  const required = await captchaFor("login", api, config);
+export function loginForm({ api, config, path, onLogin, username = "" }) {
+  const required = captchaFor("login", api, config);
   const captcha = required ?? hiddenCaptcha(api, config);
   const name = new Field("username", t("login_name"), { autocomplete: "username", value: username });
   const password = new Field("password", t("login_password"), {

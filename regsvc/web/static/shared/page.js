@@ -17,13 +17,19 @@ export async function startPage(render) {
   renderLanguages(document.querySelector("#language"));
   removeBrokenPictures();
   makeDismissible(document.querySelector(".announcement"));
-  await renderOrRetry(render);
+  content.querySelector(".needs-script")?.remove();
+  await renderOrRetry(render, content.querySelector(".drawn") !== null);
 }
 
-/** @param {(content: HTMLElement) => unknown} render */
-async function renderOrRetry(render) {
-  replaceContent(content);
-  notice.show(t("loading"));
+/**
+ * @param {(content: HTMLElement) => unknown} render
+ * @param {boolean} isDrawn whether the server has drawn what comes first
+ */
+async function renderOrRetry(render, isDrawn = false) {
+  if (!isDrawn) {
+    replaceContent(content);
+    notice.show(t("loading"));
+  }
   try {
     await render(content);
     notice.clearIf(t("loading"));
