@@ -92,7 +92,7 @@ bench-sync: $(STAMP)  ## measures the sync over a million players (PART=sqlite, 
 pictures: $(STAMP)  ## takes pictures of every page, into docs/pictures: look at them
 	$(PY) -m tests.browser.pictures
 
-dist: $(STAMP)  ## builds what is released, from the committed files, with the network: wheel, sdist, Debian package, checksums, into dist/
+dist: $(STAMP)  ## builds what is released, from the committed files, with the network: wheel, sdist, Debian package, SBOM, checksums, into dist/
 	$(PY) packaging/dist.py
 
 # Twice, since the same commit must give the same files.

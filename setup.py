@@ -60,6 +60,7 @@ DEVELOPMENT = [
     "requests>=2.34",
     "setuptools>=84",
     "uv>=0.13",
+    "cyclonedx-python-lib>=11.12",
     "playwright>=1.65",
     "axe-playwright-python>=0.1.8",
     "ruff>=0.17",

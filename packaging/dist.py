@@ -21,7 +21,7 @@ BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta
 
 
 def main() -> None:
-    """Write the sdist, the wheel, the lock file of its dependencies, the package for Debian and their checksums."""
+    """Write the sdist, the wheel, its dependencies as a lock file and an SBOM, the package for Debian and checksums."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="default: dist")
     parser.add_argument("--work-tree", action="store_true", help="take the files as they are, committed or not")
@@ -48,6 +48,8 @@ def main() -> None:
         wheel = _build(unpacked, "build_wheel", args.output)
         version = wheel.name.split("-")[1]
         shutil.copyfile(unpacked / "requirements.lock", args.output / f"companion-{version}-requirements.txt")
+        bill = [sys.executable, unpacked / "packaging" / "sbom.py", version, args.output]
+        subprocess.run(bill, check=True, stdout=subprocess.DEVNULL)
         if not args.without_deb:
             builder = unpacked / "packaging" / "deb" / "build.py"
             subprocess.run([sys.executable, builder, wheel, args.output, *args.deb], check=True)

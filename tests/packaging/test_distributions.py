@@ -1,7 +1,9 @@
 """What `make dist` builds: the sdist, the wheel and the package for Debian, each tried as a host would."""
 
 import http.client
+import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -77,6 +79,17 @@ def test_the_wheel_has_the_program_and_everything_that_is_shipped(dist: Path) ->
     assert modules <= names
     assert not [name for name in names if name.startswith(("tests/", "build/"))]
     subprocess.run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=dist, check=True)
+
+
+def test_the_bill_of_materials_lists_what_is_locked(dist: Path) -> None:
+    bill = json.loads(the_file(dist, f"companion-{__version__}.cdx.json").read_text(encoding="utf-8"))
+    lock = the_file(dist, "*-requirements.txt").read_text(encoding="utf-8")
+    parts = {part["bom-ref"]: part for part in bill["components"]}
+    assert sorted(parts) == sorted(re.findall(r"^[\w.-]+==[^\s;]+", lock, re.MULTILINE))
+    assert all(part["hashes"] and part["licenses"] and part["purl"] for part in parts.values())
+    needed = {other for part in bill["dependencies"] for other in part.get("dependsOn", [])}
+    assert needed == set(parts), "each is there because something needs it"
+    assert bill["metadata"]["component"]["version"] == __version__
 
 
 def test_a_wheel_holds_nothing_of_the_version_built_before_it(dist: Path, tmp_path: Path) -> None:
