@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final, ParamSpec, TypeVar
 
 from peewee import Database
@@ -79,8 +80,13 @@ class Principal:
     actor: Actor
     rights: Rights
     username: str = ""
-    is_token: bool = False
-    """Whether it is a bot, which never takes over the account of a member of the team."""
+    ends_at: datetime | None = None
+    """Of an API token: when it ends, and with it what it makes."""
+
+    @property
+    def is_token(self) -> bool:
+        """Whether it is a bot, which never takes over the account of a member of the team."""
+        return self.ends_at is not None
 
 
 @dataclass

@@ -200,7 +200,7 @@ class PasswordMails:
             user = _get_user(owner.id)
             if operator is not None:
                 self.limits.hit("password_link.operator", name_key(operator), _LINKS_PER_OPERATOR)
-            link = self.links.issue_for_handover(user.id, operator)
+            link = self.links.issue_for_handover(user.id, operator, by.actor.name, by.ends_at)
             self.audit.record("user.password_link_created", by.actor, user.username)
         address = link_address(self.base_url, self.links.token_of(link))
         return HandedOverLink(user.username, user.status, link.expires_at, address)

@@ -233,7 +233,8 @@ class ApiHandler(BaseHandler):
         admin = self.require_admin()
         is_token = admin.audience == "token"
         name = admin.maker if is_token else admin.username
-        return Principal(Actor(admin.username, self.caller.address), admin.rights, name, is_token)
+        ends_at = admin.expires_at if is_token else None
+        return Principal(Actor(admin.username, self.caller.address), admin.rights, name, ends_at)
 
     @cached_property
     def language(self) -> str:

@@ -165,12 +165,16 @@ async def list_invitations(call: ApiHandler) -> InvitationsReply:
 
 @ROUTES.add("POST", "/api/admin/invitation", Permission.USERS_REVIEW, errors.RateLimited)
 async def invite(call: ApiHandler, request: InviteRequest) -> InviteReply:
-    """Make a link with which players register. It ends with your right to review, or when you revoke it."""
+    """Make a link with which players register. It ends with your right to review, or when you revoke it.
+
+    One that is made with an API token ends with the token at the latest.
+    """
     if not set(request.grants) <= set(GRANTS):
         raise errors.InvalidField("grants")
     by, lifetime = call.principal, timedelta(days=request.days)
     create = call.services.invitations.create
-    link, record = await call.run(create, request.uses, lifetime, request.grants, by.actor, by.username or None)
+    made_by = by.actor, by.username or None, by.ends_at
+    link, record = await call.run(create, request.uses, lifetime, request.grants, *made_by)
     return InviteReply(message=call.message("invitation_created"), link=link, record=_invitation_fields(record))
 
 

@@ -20,7 +20,7 @@ from regsvc.core.rights import EVERYTHING, NOT_FOR_TOKENS, Permission, Rights, T
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
-from regsvc.database.models import Invitation, Token
+from regsvc.database.models import Invitation, Link, Token
 
 PREFIX: Final = "cmp_"
 MAX_NAME: Final = 40
@@ -108,14 +108,16 @@ class ApiTokens:
     def revoke(self, name: str, by: Actor) -> str:
         """Revoke the active token of this name and return its name as written. Raises `NoSuchToken`.
 
-        Invitations that were made with it end, too.
+        Invitations and password links that were made with it end, too.
         """
         with Token._meta.database.atomic():
             row = Token.get_or_none(Token.active_name == name_key(name))
             if row is None or not self._revoke(Token.id == row.id):
                 raise NoSuchToken
-            is_its = (Invitation.maker == _shown(row)) & Invitation.revoked_at.is_null()
-            Invitation.update(revoked_at=self._now()).where(is_its).execute()
+            now, maker = self._now(), _shown(row)
+            is_open = Invitation.revoked_at.is_null()
+            Invitation.update(revoked_at=now).where(Invitation.maker == maker, is_open).execute()
+            Link.update(redeemed_at=now).where(Link.maker == maker, Link.redeemed_at.is_null()).execute()
             self._audit.record("token.revoked", by, None, {"name": row.name})
         return str(row.name)
 

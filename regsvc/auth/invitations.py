@@ -58,12 +58,19 @@ class Invitations:
         self._now = now
 
     def create(
-        self, uses: int, lifetime: timedelta, grants: Collection[str], by: Actor, made_by: str | None
+        self,
+        uses: int,
+        lifetime: timedelta,
+        grants: Collection[str],
+        by: Actor,
+        made_by: str | None,
+        ends_at: datetime | None = None,
     ) -> tuple[str, InvitationRecord]:
         """Make an invitation for so many registrations; return its link, which is possible only now, and its record.
 
-        `made_by` is the name of the user with whose right it ends; None: the host. Raises `Forbidden` for a maker who
-        may not review, and `RateLimited`.
+        `made_by` is the name of the user with whose right it ends; None: the host. `ends_at`: the end of the API token
+        with which it is made, which it does not outlive. Raises `Forbidden` for a maker who may not review, and
+        `RateLimited`.
         """
         made_by = None if made_by is None else name_key(made_by)
         self._require_reviewer(made_by)
@@ -80,7 +87,7 @@ class Invitations:
                 made_by=made_by,
                 maker=by.name,
                 created_at=moment,
-                expires_at=moment + lifetime,
+                expires_at=min(moment + lifetime, ends_at or moment + lifetime),
             )
             self._audit.record("invitation.created", by, None, {"id": row.id, "uses": uses, "grants": row.grants})
         token = self._secrets.link_token(int(row.id), row.nonce, _PURPOSE)

@@ -4,7 +4,7 @@ The link carries a token in its fragment (after `#`); the token is not stored (`
 """
 
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
@@ -47,16 +47,18 @@ class PasswordLinks:
         """
         return self._issue(user_id, purpose, email_key, LIFETIMES[purpose])
 
-    def issue_for_handover(self, user_id: int, operator: str | None) -> Link:
+    def issue_for_handover(self, user_id: int, operator: str | None, maker: str, ends_at: datetime | None) -> Link:
         """Create a link to hand over; it proves no address. Revokes the user's earlier one.
 
-        It is void once this operator is none any more. None: the host, on the command line.
+        It is void once this operator is none any more. None: the host, on the command line. `maker`: who makes it, as
+        the audit log shows them; `ends_at`: the end of the API token with which it is made, which it does not outlive.
         """
         issued_by = None if operator is None else name_key(operator)
-        return self._issue(user_id, "reset", _NOT_MAILED, HANDOVER_LIFETIME, issued_by)
+        lifetime = HANDOVER_LIFETIME if ends_at is None else min(HANDOVER_LIFETIME, ends_at - self._now())
+        return self._issue(user_id, "reset", _NOT_MAILED, lifetime, issued_by=issued_by, maker=maker)
 
     def _issue(
-        self, user_id: int, purpose: LinkPurpose, email_key: str, lifetime: timedelta, issued_by: str | None = None
+        self, user_id: int, purpose: LinkPurpose, email_key: str, lifetime: timedelta, **made_by: str | None
     ) -> Link:
         moment = self._now()
         is_mailed = Link.email_key != _NOT_MAILED
@@ -69,7 +71,7 @@ class PasswordLinks:
             nonce=new_nonce(),
             created_at=moment,
             expires_at=moment + lifetime,
-            issued_by=issued_by,
+            **made_by,
         )
 
     def find_by_id(self, row_id: int) -> Link | None:

@@ -416,6 +416,7 @@ class Link(BaseModel):
     expires_at = UtcDateTimeField()
     redeemed_at = UtcDateTimeField(null=True)
     issued_by = CharField(255, null=True)
+    maker = CharField(255, null=True)
 
 
 class ChatRequest(BaseModel):

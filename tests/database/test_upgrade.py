@@ -67,7 +67,7 @@ NEW_COLUMNS: dict[str, dict[str, Any]] = {
         "is_asked": 0,
         "invited_by": None,
     },
-    "regsvc_link": {"issued_by": None},
+    "regsvc_link": {"issued_by": None, "maker": None},
     "regsvc_review": {"answers": None},
     "regsvc_installation": {"players_table": None},
     "regsvc_questionnaire_result": {"answer_seconds": None},

@@ -80,6 +80,9 @@ CREATE INDEX regsvc_question_username_key ON regsvc_question (username_key);
 CREATE INDEX regsvc_question_email_key ON regsvc_question (email_key);
 
 CREATE INDEX regsvc_review_reviewed_at ON regsvc_review (reviewed_at, transition, operator);
+
+ALTER TABLE regsvc_link ADD COLUMN
+  maker {text:255} NULL -- who handed it over, as the audit log shows them; empty: nobody;
 """
 
 VIEWS: Final = """
