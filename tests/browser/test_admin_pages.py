@@ -11,7 +11,7 @@ from playwright.sync_api import Page, Route, expect
 from regsvc.database.audit import ACTIONS
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.browser.operator import Operator
+from tests.browser.operator import Operator, box_of
 from tests.support.chat_stack import ChatStack
 from tests.support.our_tables import our_database
 from tests.support.peers.oauth_server import OAuthServer
@@ -174,6 +174,19 @@ def test_a_thumb_is_offered_what_fits_those_selected(stack: Stack, open_page: Op
     expect(offered.first).to_have_text(say("do_for_some", what=say("do_approve"), count=1))
     assert not is_wider_than_the_screen(page)
 
+    # what covers the end of the page leaves the last row in sight, however tall it is
+    offered.first.click()
+    olivia.pending_bar.get_by_role("button", name=say("tray_show")).click()
+    olivia.go("#users?sort=name")
+    page.locator(".rows tbody input").nth(2).check()
+    expect(page.locator(".selection-bar")).to_be_visible()
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    last, bar = page.locator(".rows tbody tr").last, page.locator(".selection-bar")
+    assert box_of(last)["y"] + box_of(last)["height"] <= box_of(bar)["y"]
+    assert box_of(bar)["y"] + box_of(bar)["height"] <= box_of(olivia.pending_bar)["y"]
+    page.keyboard.press("u")
+    expect(olivia.pending_bar).to_be_hidden()
+
 
 def test_a_view_that_olivia_left_while_it_loaded_takes_no_keys(stack: Stack, open_page: OpenPage) -> None:
     olivia = open_admin_page(open_page)
@@ -310,21 +323,21 @@ def test_olivia_reads_the_audit_log(stack: Stack, open_page: OpenPage) -> None:
     page = olivia.page
     olivia.go(f"#audits?action=any&target={bob.name}")
     expect(page.locator("p.counted")).to_have_text("Entries: 3")
-    options = page.get_by_label("Action").locator("option")
+    options = page.get_by_label("Action", exact=True).locator("option")
     assert [option.get_attribute("value") for option in options.all()] == ["", "any", *ACTIONS]
     assert not [text for text in options.all_text_contents() if "." in text]  # each has words of its own
-    page.get_by_label("Action").select_option(label="Banned")
+    page.get_by_label("Action", exact=True).select_option(label="Banned")
     expect(page.locator(".rows tbody tr")).to_have_count(1)
     expect(page.locator(".rows tbody")).to_contain_text("Griefing")
     expect(page.locator(".rows tbody")).to_contain_text(OPERATOR)
-    page.get_by_label("Operator").fill("Nobody")
+    page.get_by_label("Operator", exact=True).fill("Nobody")
     expect(page.locator("p.counted")).to_have_text("No matches.")
-    page.get_by_label("Operator").fill(OPERATOR.lower())
+    page.get_by_label("Operator", exact=True).fill(OPERATOR.lower())
     today = datetime.now().astimezone()
-    page.get_by_label("From").fill(today.strftime("%Y-%m-%d"))
+    page.get_by_label("From", exact=True).fill(today.strftime("%Y-%m-%d"))
     page.get_by_label("To", exact=True).fill(today.strftime("%Y-%m-%d"))
     expect(page.locator(".rows tbody tr")).to_have_count(1)
-    page.get_by_label("From").fill((today + DAY).strftime("%Y-%m-%d"))
+    page.get_by_label("From", exact=True).fill((today + DAY).strftime("%Y-%m-%d"))
     page.get_by_label("To", exact=True).fill("")
     expect(page.locator("p.counted")).to_have_text("No matches.")
     page.get_by_role("button", name="Clear filters").click()
@@ -333,7 +346,7 @@ def test_olivia_reads_the_audit_log(stack: Stack, open_page: OpenPage) -> None:
     expect(page.locator(".rows tbody tr").first).to_contain_text("Unbanned")  # as it happens
 
     page.context.set_offline(True)
-    page.get_by_label("About").fill(bob.name)
+    page.get_by_label("About", exact=True).fill(bob.name)
     expect(olivia.notice).to_contain_text("could not be reached")
     expect(page.locator(".rows tbody tr").first).to_contain_text("Unbanned")  # what was there stays
     page.context.set_offline(False)
@@ -390,7 +403,7 @@ def test_olivia_sends_a_failed_mail_again(stack: Stack, open_page: OpenPage) -> 
     expect(olivia.notice).to_have_text(f"The e-mail to {alice.email} will be sent again.")
     expect(line).to_have_count(0)
     page.get_by_label("Recipient: name or e-mail").fill(alice.name)
-    page.get_by_label("Status").select_option(label="All")
+    page.get_by_label("Status", exact=True).select_option(label="All")
     expect(page.locator(".rows tbody tr")).to_have_count(3)  # the code went out before there was a user
     expect(page.get_by_role("row", name=re.compile("^Select Rejected.*Sent"))).to_be_visible()
     page.get_by_label("Select all on this page").check()
@@ -442,9 +455,15 @@ def test_everybody_can_use_every_view(stack: Stack, open_page: OpenPage, size: s
         if size == "phone":
             set_text_size(page, "200%")
             assert not is_wider_than_the_screen(page), view
+            if view == "users":
+                assert box_of(page.locator(".selection-bar"))["height"] < A_SIXTH
             set_text_size(page, "")
             assert not list_small_controls(page), view
             assert page.evaluate("document.querySelector('.view').getBoundingClientRect().top") < 140, view
+
+
+A_SIXTH = 740 / 6
+"""Of the height of a phone's window."""
 
 
 def set_text_size(page: Page, size: str) -> None:

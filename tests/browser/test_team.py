@@ -4,6 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
@@ -129,10 +130,23 @@ def test_the_queue_is_filtered_and_sorted(stack: Stack, open_page: OpenPage) -> 
     olivia = Operator(open_page("/admin")).log_in()
     page = olivia.page
     expect(olivia.person(bob.name)).to_be_visible()
-    page.get_by_label(olivia.say("queue_sort"), exact=True).select_option("newest")
+    fold, sort = page.get_by_role("button", name="Filter", exact=True), page.get_by_label("Order", exact=True)
+    expect(sort).to_be_hidden()
+    fold.click()
+    sort.select_option("newest")
     expect(page.locator(".applicants .line .name").first).to_have_text(bob.name)
     page.locator(".filters select", has=page.locator("[value=bedrock]")).select_option("bedrock")
     expect(olivia.person(alice.name)).to_have_count(0)
     assert "platform=bedrock" in page.url
-    page.get_by_role("button", name=olivia.say("filters_clear")).click()
+    page.reload()
+    chips = page.locator(".filters .chip")
+    expect(chips).to_have_text(["Order: Newest first ×", "Edition: Bedrock ×"])
+    expect(sort).to_be_hidden()
+    assert find_serious_faults(page, [".filters"]) == []
+    page.get_by_role("button", name="Remove the filter Edition: Bedrock").click()
+    expect(chips).to_have_text(["Order: Newest first ×"])
+    expect(fold).to_be_focused()
     expect(olivia.person(alice.name)).to_be_visible()
+    page.get_by_role("button", name=olivia.say("filters_clear")).click()
+    expect(chips).to_have_count(0)
+    expect(page).not_to_have_url(re.compile("sort="))

@@ -93,7 +93,7 @@ async function enter(operator, { isLogin = false } = {}) {
   if (dropped.length) {
     notice.announce(t("dropped", { what: dropped.map(describeDecision).join("; ") }), "bad");
   }
-  await Promise.all([stream.start(), updates.count()]); // first, so that nothing is missed between loading and listening
+  await Promise.all([stream.start(), updates.count()]); // before a view is loaded, so that nothing is missed
   await views?.show({ keepsNotice: true, takesFocus: isLogin && dropped.length === 0 });
   await tellOfMissingAddress(operator);
 }

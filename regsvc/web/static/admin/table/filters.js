@@ -1,6 +1,7 @@
-// The filters of a list: texts to search for, choices and dates. They apply while the operator types.
+// The filters of a list: texts to search for, choices and dates. They apply while the operator types. Where there is
+// little room, those behind the first are folded away, and a chip for each that is set tells so, and unsets it.
 
-import { button, make, uniqueId } from "../../shared/dom.js";
+import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 
 const TYPING_PAUSE = 300; // milliseconds without a key press, after which a text is applied
@@ -27,6 +28,7 @@ export class Filters {
     this.timer = 0;
     /** @type {Map<string, Input>} */
     this.inputs = new Map(fields.map((field) => [field.name, this.makeInput(field, query[field.name] ?? "")]));
+    this.fields = fields;
     this.clear = button(t("filters_clear"), () => this.reset(), "plain");
     const lines = fields.map(({ name, label, type }) => {
       const input = this.inputs.get(name);
@@ -42,9 +44,11 @@ export class Filters {
     this.fold.classList.add("fold");
     const [first, ...others] = lines;
     this.fold.hidden = others.length === 0;
-    this.element = make("form", { class: "filters", role: "search", onkeydown }, first, this.fold, others, this.clear);
-    this.toggle(fields.slice(1).some(({ name }) => name in this.values));
-    this.updateClear();
+    this.chips = make("div", { class: "chips" });
+    const parts = [first, this.fold, others, this.chips, this.clear];
+    this.element = make("form", { class: "filters", role: "search", onkeydown }, parts);
+    this.toggle(false);
+    this.showSet();
   }
 
   /**
@@ -85,7 +89,7 @@ export class Filters {
     return input instanceof HTMLSelectElement && input.options[0].value === value;
   }
 
-  /** @param {boolean} isOpen whether a phone shows the filters behind the first */
+  /** @param {boolean} isOpen whether the filters behind the first are shown where they can be folded */
   toggle(isOpen) {
     this.fold.setAttribute("aria-expanded", String(isOpen));
     this.element.toggleAttribute("data-open", isOpen);
@@ -103,19 +107,48 @@ export class Filters {
 
   apply() {
     clearTimeout(this.timer);
-    this.updateClear();
+    this.showSet();
     this.onChange(this.values);
   }
 
   reset() {
-    for (const input of this.inputs.values()) {
-      input.value = input instanceof HTMLSelectElement ? input.options[0].value : "";
-    }
+    this.inputs.forEach(unset);
     this.apply();
     this.focus();
   }
 
-  updateClear() {
-    this.clear.hidden = Object.keys(this.values).length === 0;
+  /** Show a chip for each filter behind the first that is set, and what clears them all. */
+  showSet() {
+    const { values } = this;
+    this.clear.hidden = Object.keys(values).length === 0;
+    const set = this.fields.slice(1).filter(({ name }) => name in values);
+    replaceContent(
+      this.chips,
+      set.map((field) => this.chip(field)),
+    );
   }
+
+  /** @param {FilterField} field */
+  chip({ name, label }) {
+    const input = /** @type {Input} */ (this.inputs.get(name));
+    const value = input instanceof HTMLSelectElement ? input.selectedOptions[0].text : input.value;
+    const what = t("filter_is", { label: t(label), value });
+    return make(
+      "button",
+      { type: "button", class: "chip", "aria-label": t("filter_remove", { what }), onclick: () => this.remove(input) },
+      make("span", {}, `${what} ×`),
+    );
+  }
+
+  /** @param {Input} input */
+  remove(input) {
+    unset(input);
+    this.apply();
+    this.fold.focus();
+  }
+}
+
+/** @param {Input} input */
+function unset(input) {
+  input.value = input instanceof HTMLSelectElement ? input.options[0].value : "";
 }

@@ -12,6 +12,7 @@ import { Signal } from "../../shared/signal.js";
  * @typedef {object} Column
  * @property {string} title the key of its text
  * @property {"main" | "second" | "bare" | "wide"} [kind]
+ * @property {boolean} [isNumber] a number or a time, which stands at the right
  * @property {(row: Row) => Child} render
  */
 
@@ -49,7 +50,9 @@ export class Table {
       onchange: (/** @type {{ target: HTMLInputElement }} */ { target }) => this.selectAll(target.checked),
     });
     // explicit roles: shown as cards, browsers would forget that these are tables
-    const titles = columns.map(({ title }) => make("th", { role: "columnheader", scope: "col" }, t(title)));
+    const titles = columns.map(({ title, isNumber }) =>
+      make("th", { role: "columnheader", scope: "col", class: isNumber && "number" }, t(title)),
+    );
     this.body = make("tbody", { role: "rowgroup" });
     this.element = make(
       "table",
@@ -127,10 +130,11 @@ export class Table {
       return old;
     }
     const checkbox = this.rowLabel === null ? null : this.rowCheckbox(key, this.rowLabel(row));
-    const cells = this.columns.map(({ title, render, kind = null }) => {
+    const cells = this.columns.map(({ title, render, kind = null, isNumber = false }) => {
       const shownTitle = kind === null || kind === "wide" ? t(title) : null;
       const cell = make("td", { role: "cell", class: kind, "data-title": shownTitle }, render(row));
-      cell.classList.toggle("empty", !cell.textContent);
+      cell.classList.toggle("number", isNumber);
+      cell.classList.toggle("none", !cell.textContent);
       return cell;
     });
     const choice =

@@ -94,6 +94,6 @@ function columnsFor(context) {
       render: ({ action, detail }) => detail !== null && renderDetail(action, detail),
     },
     { title: "address", render: ({ ip }) => ip && link(context.hashFor("users", { search: ip }), ip) },
-    { title: "moment", kind: "second", render: ({ timestamp }) => agoElement(timestamp) },
+    { title: "moment", kind: "second", isNumber: true, render: ({ timestamp }) => agoElement(timestamp) },
   ];
 }

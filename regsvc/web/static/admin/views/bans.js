@@ -54,12 +54,17 @@ function columnsFor(context) {
     { title: "reason", render: ({ reason }) => reason && make("span", { class: "user-text" }, reason) },
     {
       title: "since",
+      isNumber: true,
       render: ({ reviewedAt, reviewedBy }) => [
         timeElement(reviewedAt),
         make("span", { class: "secondary" }, reviewedBy ?? ""),
       ],
     },
-    { title: "end", render: ({ banExpiresAt }) => timeElement(banExpiresAt, badge(t("end_never"), "bad")) },
+    {
+      title: "end",
+      isNumber: true,
+      render: ({ banExpiresAt }) => timeElement(banExpiresAt, badge(t("end_never"), "bad")),
+    },
     { title: "acts", kind: "bare", render: (user) => renderRowActions(context, user) },
   ];
 }

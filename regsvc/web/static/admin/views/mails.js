@@ -113,7 +113,7 @@ function columnsFor(context, resend) {
         renderAttempts(mail),
       ],
     },
-    { title: "moment", kind: "second", render: ({ createdAt }) => agoElement(createdAt) },
+    { title: "moment", kind: "second", isNumber: true, render: ({ createdAt }) => agoElement(createdAt) },
     {
       title: "acts",
       kind: "bare",

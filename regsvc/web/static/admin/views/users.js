@@ -139,8 +139,8 @@ function columnsFor(context) {
         return badges.length > 0 && badges.flatMap((found) => [found, " "]);
       },
     },
-    { title: "registered", render: ({ regTime }) => agoElement(regTime) },
-    { title: "last_login", render: ({ lastLogin }) => agoElement(lastLogin) },
+    { title: "registered", isNumber: true, render: ({ regTime }) => agoElement(regTime) },
+    { title: "last_login", isNumber: true, render: ({ lastLogin }) => agoElement(lastLogin) },
   ];
   return context.config.gates.length > 0 ? columns : columns.filter(({ title }) => title !== "in_the_game");
 }

@@ -17,7 +17,10 @@ import {
 } from "./applicant.js";
 import { renderTags } from "./applicant-list.js";
 
-/** @typedef {{ answers: HTMLElement, record: HTMLElement }} Details the places of what is loaded */
+/**
+ * @typedef {{ answers: HTMLElement, record: HTMLElement, below: HTMLElement[] }} Details the places of what is loaded,
+ *   and what comes below it: shown with it, as it would move else
+ */
 
 /**
  * @typedef {object} CardActions
@@ -48,8 +51,16 @@ export class ApplicantCard {
     }
     this.title = make("h3", { tabindex: "-1" }, applicant.username);
     const loading = make("p", { class: "quiet-text" }, t("loading"));
+    const [facts, why] = [renderFacts(applicant), foldedWhy(this.context, applicant.username)];
     /** @type {Details} */
-    const details = { answers: make("div", { class: "details" }, loading), record: make("div", {}) };
+    const details = {
+      answers: make("div", { class: "details" }, loading),
+      record: make("div", {}),
+      below: [facts, why],
+    };
+    details.below.forEach((element) => {
+      element.hidden = true;
+    });
     const notes = new NotesSection(this.context, applicant.username, "h4");
     notes.onAdded = () => this.loadAgain(applicant, details, notes);
     const act = (/** @type {import("./applicant.js").ActionName} */ name) => this.actions.act(name, applicant);
@@ -61,7 +72,7 @@ export class ApplicantCard {
         make("header", {}, this.title, renderTags(applicant)),
         renderActions(act, may("users.review"), renderMoreActions(this.context, applicant.username, act)),
         details.answers,
-        renderFacts(applicant),
+        facts,
       ),
       make(
         "div",
@@ -69,7 +80,7 @@ export class ApplicantCard {
         make("div", { class: "warnings" }, renderWarnings(applicant)),
         details.record,
         notes.element,
-        foldedWhy(this.context, applicant.username),
+        why,
       ),
     );
     this.loadDetails(applicant, details, notes);
@@ -110,6 +121,9 @@ export class ApplicantCard {
       const retry = button(t("try_again"), () => this.loadDetails(applicant, details, notes), "quiet");
       replaceContent(details.answers, make("p", { class: "notice", "data-kind": "bad" }, refusal.message), retry);
     }
+    details.below.forEach((element) => {
+      element.hidden = false;
+    });
     this.actions.onShown(applicant);
   }
 }
