@@ -181,7 +181,7 @@ def test_an_unread_text_passes_as_long_as_it_could_still_bring_what_is_missing()
 
 def test_a_text_without_points_is_read_as_well() -> None:
     evaluation = evaluate({"1": chosen(0), "2": Answer(text="Hi")}, choice(60, 0), text(2), pass_score=60)
-    assert (evaluation.is_passed, evaluation.requires_review, evaluation.open_points) == (True, True, 0)
+    assert (evaluation.is_passed, evaluation.requires_review) == (True, True)
 
 
 def test_a_text_that_was_scored_needs_nobody() -> None:

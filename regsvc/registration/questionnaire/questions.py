@@ -174,11 +174,6 @@ class Evaluation:
         return tuple(answer for answer in self.answers if answer.points is None)
 
     @property
-    def open_points(self) -> int:
-        """Most points that the unread answers can still bring."""
-        return sum(answer.question.max_points for answer in self.unread)
-
-    @property
     def is_passed(self) -> bool:
         """Return whether the pass score is reached or still can be, so that the applicant may register."""
         return self._weighed[1]
