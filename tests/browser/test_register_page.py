@@ -151,6 +151,27 @@ def test_applying_again_is_one_page(stack: Stack, open_page: OpenPage) -> None:
     assert stack.user(rick)["status"] == "pending"
 
 
+def test_an_address_is_seen_and_changed_before_the_application_is_sent(stack: Stack, apply: Apply) -> None:
+    alice = apply()
+    page, summary = alice.page, alice.page.get_by_role("region", name="Check before you send")
+    alice.give_email("alice.of.old@example.org")
+    alice.give_code(find_code(stack.smtp.wait_for("alice.of.old@example.org", 1, counts=has_code).text))
+    alice.fill_name()
+    expect(summary).to_contain_text("alice.of.old@example.org")
+    assert find_serious_faults(page) == []
+    summary.get_by_role("button", name="Change: E-mail address").click()
+    alice.give_email()
+    alice.give_code()
+    expect(summary).to_contain_text(alice.person.email)
+    expect(page.get_by_label(NAME)).to_have_value(alice.person.name)
+    summary.get_by_role("button", name="Change: E-mail address").click()
+    alice.press("Next")  # nothing changed, and nothing is asked anew
+    alice.expect_step("Name and password")
+    alice.press("Register")
+    expect_received(page)
+    assert stack.user(alice.person)["email"] == alice.person.email
+
+
 def test_each_step_is_an_entry_of_the_history_with_a_title(apply: Apply) -> None:
     alice = at_name(apply(size="phone"))
     page = alice.page

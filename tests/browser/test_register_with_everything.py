@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
@@ -52,6 +53,28 @@ def link_chat(page: Page, chat_stack: ChatStack, name: str, payload: str) -> Non
     page.bring_to_front()
 
 
+def change_what_was_given(alice: Applicant, name: str) -> None:
+    """At the last step she sees all of it, mends her name and an answer, and is back with one button each."""
+    page = alice.page
+    summary = page.get_by_role("region", name="Check before you send")
+    for given in (alice.person.email, "Bedrock Edition", "Answered: 3"):
+        expect(summary).to_contain_text(given)
+    assert find_serious_faults(page) == []
+    summary.get_by_role("button", name="Change: Minecraft username").click()
+    page.get_by_label("Minecraft username").fill(f"{name[1:]}x")
+    alice.press("Next")
+    alice.expect_step("Chat account")
+    expect(summary).to_contain_text(f"{name[1:]}x")
+    summary.get_by_role("button", name="Change: Minecraft username").click()
+    page.get_by_label("Minecraft username").fill(name[1:])
+    alice.press("Next")
+    summary.get_by_role("button", name="Change: Questions").click()
+    expect(page.get_by_label("Why here?")).to_have_value(WORDS)
+    page.get_by_label("Why here?").fill(f"{WORDS}!!")
+    alice.press("Next")
+    alice.expect_step("Chat account")
+
+
 def expect_words_alone(page: Page) -> None:
     """Nothing of what people and the host have written became markup."""
     assert page.locator("header img, main img:not(.qr-code), main b:not(.pending-bar b, .menu b)").count() == 0
@@ -61,7 +84,7 @@ def expect_words_alone(page: Page) -> None:
 def approve_with_a_message(olivia: Operator, name: str) -> None:
     """Olivia sees who has just registered, and answers in markup as well."""
     expect(olivia.card.get_by_role("heading", name=name)).to_be_visible()  # as it happens
-    expect(olivia.card.locator("blockquote")).to_have_text(WORDS)
+    expect(olivia.card.locator("blockquote")).to_have_text(f"{WORDS}!!")
     expect(olivia.card.locator("dd", has_text=MARKUP)).to_be_visible()
     expect(olivia.card.locator(".score")).to_contain_text("60 of ")
     olivia.page.keyboard.press("Shift+A")
@@ -98,6 +121,7 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     expect(page.get_by_text(f"({len(WORDS)} so far)")).to_be_visible()
     alice.press("Next")
     expect(page.get_by_role("button", name="Register")).to_be_hidden()
+    change_what_was_given(alice, name)
     link_chat(page, chat_stack, MARKUP, "is confirmed")
     expect(page.get_by_text(f"Linked: {MARKUP}")).to_be_visible()
     assert not is_wider_than_the_screen(page)

@@ -93,6 +93,10 @@ declare global {
     isRequired(config: Config): boolean;
     /** The text above the step; without it, `step_` and the id. */
     titleKey?(config: Config): string;
+    /** What it was given, as names and values, for the summary at the last step. */
+    given?(flow: Flow): string[][];
+    /** Called before it is shown to be changed. */
+    reopen?(draft: import("../../regsvc/web/static/register/draft.js").Draft): void;
     /** The form is made by `flow.form`. */
     render(flow: Flow): Promise<RenderedStep>;
   }

@@ -22,6 +22,7 @@ export const emailStep = {
   id: "email",
   owns: ["email", "proof"],
   isRequired: (config) => config.registration.email === "verified",
+  given: ({ draft }) => [[t("email"), draft.get("email")]],
 
   async render(flow) {
     const { config, draft } = flow;

@@ -10,6 +10,7 @@ import { showSection } from "../shared/page.js";
 import { renderInvitation } from "./invitation.js";
 import { explain } from "./name.js";
 import { StepHistory } from "./step-history.js";
+import { renderSummary } from "./summary.js";
 
 const PROGRESS = "progress";
 const APPLICATION = "companion.application"; // the address of the application that was sent in this tab
@@ -34,6 +35,7 @@ export class Flow {
     this.index = 0;
     this.reached = 0; // no entry of the history leads beyond: the password is not stored
     this.history = new StepHistory(config.webServerPrefix, (step) => this.showAgain(step));
+    this.isChanging = false; // on a way back from the last step, which comes next again
     this.isCorrecting = false; // on the way back from the end: after this step the request is sent again
     const isAsked = config.captcha.enabled && requiresCaptcha("register", config);
     this.captcha = isAsked ? new CaptchaField(api, config.captcha) : null;
@@ -80,11 +82,12 @@ export class Flow {
    *   & { send?: import("../shared/form.js").FormOptions["send"] }} options
    */
   form({ fields, send = () => {}, others = [], onRefusal = () => false }) {
-    const captcha = this.index === this.steps.length - 1 ? this.captcha : null;
+    const isAtEnd = this.index === this.steps.length - 1;
+    const captcha = isAtEnd ? this.captcha : null;
     return new Form({
       fields: captcha === null ? fields : [...fields, captcha],
       submit: t(this.isLast && !this.isCodeMissing ? "register" : "next"),
-      others,
+      others: isAtEnd ? [others, renderSummary(this)] : others,
       send: async ({ captchaAnswer: _answer, ...values }) => {
         this.draft.update(values);
         await send(values);
@@ -107,6 +110,7 @@ export class Flow {
         this.captcha.load();
       }
       const rendered = await this.steps[index].render(this);
+      this.isChanging &&= index < this.steps.length - 1;
       this.remember(before, isFirst || isAgain);
       this.render(rendered, isFirst);
       if (this.draft.isPasswordLost && this.steps[index].id === "name") {
@@ -182,6 +186,19 @@ export class Flow {
       this.draft.update(this.draft.form.values);
     }
     this.isCorrecting = false;
+    this.isChanging = false;
+  }
+
+  /**
+   * Go from the last step back to another, to change what was given there.
+   *
+   * @param {Step} step
+   */
+  async change(step) {
+    this.leave();
+    step.reopen?.(this.draft);
+    this.isChanging = true;
+    await this.show(this.steps.indexOf(step)).catch((refusal) => notice.showRefusal(refusal));
   }
 
   /** Go back to an earlier step: where the browser's Back would lead, unless that is a later one. */
@@ -204,7 +221,8 @@ export class Flow {
     } else {
       notice.clear();
       const isCodeNext = this.index + 1 === codeStep;
-      await this.show(this.index + (isCodeNext && this.draft.isProven ? 2 : 1));
+      const next = this.index + (isCodeNext && this.draft.isProven ? 2 : 1);
+      await this.show(this.isChanging && !this.isCodeMissing ? this.steps.length - 1 : next);
     }
   }
 

@@ -19,6 +19,17 @@ export const nameStep = {
   id: "name",
   owns: ["username", "password", "platform", "email"],
   isRequired: () => true,
+  given({ config: { bedrock, registration }, draft }) {
+    const { username, platform, email } = draft.values;
+    const given = [[t("name"), username]];
+    if (bedrock.enabled) {
+      given.push([t("platform"), t(`platform_${[platform].flat()[0]}`)]);
+    }
+    if (registration.email === "optional") {
+      given.push([t("email"), email || t("not_given")]);
+    }
+    return given;
+  },
   titleKey: (config) => (asksPassword(config) ? "step_name" : "name"),
 
   async render(flow) {

@@ -11,6 +11,8 @@ export const questionnaireStep = {
   id: "questionnaire",
   owns: ["questionnaire", "answers"],
   isRequired: (config) => config.questionnaire.enabled,
+  given: ({ draft }) => [[t("step_questionnaire"), t("answers_given", { count: countAnswers(draft) })]],
+  reopen: (draft) => draft.update({ questionnaire: null }),
 
   async render(flow) {
     if (flow.draft.get("questionnaire")) {
@@ -25,6 +27,11 @@ export const questionnaireStep = {
     return { form };
   },
 };
+
+/** @param {import("./draft.js").Draft} draft */
+function countAnswers({ values }) {
+  return Object.keys(values).filter((name) => name.startsWith(fieldName("")) && values[name].length).length;
+}
 
 /**
  * Make the fields, with the answers of the draft, and what has their values evaluated. Throws a Refusal.

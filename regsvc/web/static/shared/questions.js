@@ -4,7 +4,7 @@ import { Choice, Field } from "./form.js";
 import { language, t } from "./i18n.js";
 import { notice } from "./notice.js";
 
-/** @param {number | undefined} id of a question */
+/** @param {number | string | undefined} id of a question; "": what all names begin with */
 export function fieldName(id) {
   return `question-${id}`;
 }
