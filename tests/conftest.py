@@ -207,6 +207,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if (hypothesis := sys.modules.get("hypothesis.internal.conjecture.providers")) is not None:
         # else it parses the whole program in each worker, for seconds, to draw a few of its constants
         vars(hypothesis)["_get_local_constants"] = lambda: vars(hypothesis)["_local_constants"]
+        # else it encodes each character there is in each worker, for seconds, to know which are not surrogates
+        charmap = sys.modules["hypothesis.internal.charmap"]
+        find, intervals = vars(charmap)["intervals_from_codec"], vars(charmap)["IntervalSet"]
+        utf_8 = intervals([(0, 0xD7FF), (0xE000, sys.maxunicode)]), intervals([])
+        vars(charmap)["intervals_from_codec"] = lambda codec: utf_8 if codec == "utf-8" else find(codec)
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if os.environ.get(ALL_DATABASES) == "1":
         return

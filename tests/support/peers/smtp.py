@@ -5,10 +5,11 @@ import re
 import ssl
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from email import message_from_bytes
-from email.message import EmailMessage
+from email.header import decode_header, make_header
+from email.message import EmailMessage, Message
 from email.parser import BytesParser
 from email.policy import default as modern_policy
 from functools import cached_property
@@ -34,7 +35,8 @@ HANG_UP = ""
 class Letter:
     """One accepted mail: the envelope and the message.
 
-    Each is looked at by few tests, and again and again by one that waits: parsed and decoded when needed, and once.
+    Each is looked at by few tests, and again and again by one that waits: parsed and decoded when needed, once, and no
+    more of it than is asked for: to parse a whole mail takes longer than to deliver it.
     """
 
     sender: str
@@ -47,19 +49,28 @@ class Letter:
     def message(self) -> EmailMessage:
         return BytesParser(policy=modern_policy).parsebytes(self.content)
 
-    @property
+    @cached_property
     def subject(self) -> str:
-        return str(self.message["Subject"])
+        """Empty if the mail has none."""
+        found = _SUBJECT.search(self.content.partition(b"\r\n\r\n")[0].decode("utf-8", "surrogateescape"))
+        return "" if found is None else str(make_header(decode_header(re.sub("[\r\n]", "", found[1]))))
 
     @cached_property
     def text(self) -> str:
         """The plain-text part; AssertionError if the mail has none."""
-        parts = message_from_bytes(self.content).walk()  # without parsing the headers, which takes most of the time
-        part = next((part for part in parts if part.get_content_type() == "text/plain"), None)
+        part = next((part for part in self._parts() if part.get_content_type() == "text/plain"), None)
         assert part is not None, "a mail without a plain-text part"
         payload = part.get_payload(decode=True)
         assert isinstance(payload, bytes)
         return payload.decode(part.get_content_charset("ascii")).replace("\r\n", "\n")
+
+    def _parts(self) -> "Iterator[Message]":
+        """Yield the first of several parts, which in our mails is the text; then every part there is."""
+        headers, _end, body = self.content.partition(b"\r\n\r\n")
+        if boundary := _BOUNDARY.search(headers):
+            first = body.split(b"--" + boundary[1], 2)[1]
+            yield message_from_bytes(first.removeprefix(b"\r\n").removesuffix(b"\r\n"))
+        yield from message_from_bytes(self.content).walk()
 
     @property
     def html(self) -> str | None:
@@ -70,9 +81,11 @@ class Letter:
     @property
     def is_receipt(self) -> bool:
         """Whether it is the receipt of a registration, and not another mail with the link of an application."""
-        return "/application#token=" in self.text and _RECEIPT.search(self.subject) is not None
+        return _RECEIPT.search(self.subject) is not None and "/application#token=" in self.text
 
 
+_SUBJECT = re.compile(r"^Subject:[ \t]*(.*(?:\n[ \t].*)*)", re.MULTILINE | re.IGNORECASE)
+_BOUNDARY = re.compile(rb'boundary="([^"]+)"')
 _RECEIPT = re.compile("received|eingegangen|bien reçu|已收到")
 """In the subject, in each language."""
 
