@@ -181,7 +181,7 @@ def test_what_comes_before_a_far_page_is_read_in_an_index_alone(
 
     def check(case: tuple[dict[str, Any], int]) -> None:
         query, page = case
-        *_counts, (sql, parameters) = statements_of(crowd, monkeypatch, query | {"page": page}, False)
+        *_counts, (sql, parameters) = statements_of(crowd, monkeypatch, query | {"page": page})[0]
         plan = [str(step) for step in crowd.execute_sql(f"{explain} {sql}", parameters).fetchall()]
         [step] = [step for step in plan if re.search(r"'DERIVED'|(SCAN|SEARCH) t\d USING COVERING", step)][:1]
         assert re.search("Using index|COVERING INDEX", step), plan
