@@ -561,6 +561,43 @@ def test_the_queue_in_figures_that_lead_to_what_they_count(stack: Stack, open_pa
     assert "#audits?action=user.approved&from=20" in page.url
 
 
+def test_what_is_being_typed_outlives_a_reload_and_the_next_applicant(stack: Stack, open_page: OpenPage) -> None:
+    alice, bob = insert_applicants(stack, 2)
+    olivia = open_queue(open_page)
+    page, card, dialog = olivia.page, olivia.card, olivia.page.get_by_role("dialog")
+    note, reason = card.get_by_label("New note"), dialog.locator("textarea")
+    note.fill("Knows Rick")
+    note.press("End")
+    with page.expect_response("**/api/admin/users?*"):
+        stack.decides("ask", Person(bob, "", ""), question="Which Bob?")  # the queue is loaded again
+    expect(olivia.person(bob)).to_contain_text("waits for the applicant")
+    expect(note).to_be_focused()
+    page.keyboard.type(" from school.")
+    olivia.person(bob).click()
+    expect(note).to_have_value("")
+    olivia.person(alice).click()
+    expect(note).to_have_value("Knows Rick from school.")
+    page.locator(".applicants .line").first.focus()
+    page.keyboard.press("r")
+    reason.fill("Not this season, because")
+    page.reload()
+    expect(note).to_have_value("Knows Rick from school.")
+    expect(olivia.page.locator(".live")).to_have_attribute("data-is", "live")
+    page.keyboard.press("r")
+    expect(reason).to_have_value("Not this season, because")
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    expect(reason).to_have_value("")  # nobody wants to give it any more
+    page.keyboard.press("Escape")
+    card.get_by_role("button", name="Save the note").click()
+    expect(note).to_have_value("")
+    note.fill("And Bob.")
+    page.get_by_role("button", name="Log out").click()
+    olivia.log_in()
+    expect(card.get_by_text("Knows Rick from school.")).to_be_visible()
+    expect(note).to_have_value("")
+
+
 def lose_the_answer(route: Route) -> None:
     route.fetch()
     route.abort()

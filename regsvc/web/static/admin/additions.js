@@ -2,6 +2,7 @@
 
 import { make, replaceContent, uniqueId } from "../shared/dom.js";
 import { formatTime, t } from "../shared/i18n.js";
+import { dropDraft, keepDraft } from "./browser-storage.js";
 import { may } from "./permissions.js";
 import { sendChange } from "./send-change.js";
 
@@ -19,6 +20,7 @@ export class NotesSection {
     this.onAdded = () => null;
     const id = uniqueId("note");
     this.text = make("textarea", { id, rows: "2", maxlength: "2000", required: true });
+    keepDraft(this.text, "note", username);
     this.list = make("div", {});
     const form = make(
       "form",
@@ -55,6 +57,7 @@ export class NotesSection {
       () => this.api.post("admin/user/note", body),
       () => {
         this.text.value = "";
+        dropDraft("note", this.username);
         return this.onAdded();
       },
     );

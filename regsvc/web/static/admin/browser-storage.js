@@ -39,3 +39,57 @@ export function store(key, value, storage = "localStorage") {
     // it stays in memory
   }
 }
+
+const DRAFTS = "drafts";
+
+/**
+ * Fill in what was typed about a user and not sent yet, and keep what is typed from now on, in this tab: it outlives a
+ * reload, the list that is loaded again, and a session that ends.
+ *
+ * @param {HTMLTextAreaElement | HTMLInputElement} field
+ * @param {string} kind of text
+ * @param {string} username
+ * @param {string} otherwise what is filled in without a draft
+ */
+export function keepDraft(field, kind, username, otherwise = "") {
+  field.value = recall(DRAFTS, {}, "sessionStorage")[draftKey(kind, username)] ?? otherwise;
+  field.addEventListener("input", () => writeDraft(kind, username, field.value));
+}
+
+/**
+ * @param {string} kind
+ * @param {string} username
+ */
+export function dropDraft(kind, username) {
+  writeDraft(kind, username, "");
+}
+
+/**
+ * Drop the drafts of whoever used this tab before, unless it was this operator; "" drops all.
+ *
+ * @param {string} operator
+ */
+export function claimDrafts(operator) {
+  const drafts = recall(DRAFTS, {}, "sessionStorage");
+  if (drafts.operator !== operator.toLowerCase()) {
+    store(DRAFTS, operator ? { operator: operator.toLowerCase() } : null, "sessionStorage");
+  }
+}
+
+/**
+ * @param {string} kind
+ * @param {string} username
+ * @param {string} text
+ */
+function writeDraft(kind, username, text) {
+  const { [draftKey(kind, username)]: _before, ...others } = recall(DRAFTS, {}, "sessionStorage");
+  store(DRAFTS, text ? { ...others, [draftKey(kind, username)]: text } : others, "sessionStorage");
+}
+
+/**
+ * @param {string} kind
+ * @param {string} username
+ */
+function draftKey(kind, username) {
+  return `${kind}:${username.toLowerCase()}`;
+}

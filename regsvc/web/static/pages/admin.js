@@ -1,5 +1,6 @@
 // The admin page: the login of operators, and inside one view at a time.
 
+import { claimDrafts } from "../admin/browser-storage.js";
 import { Keyboard } from "../admin/keyboard.js";
 import { LiveUpdates } from "../admin/live-updates.js";
 import { NavBar } from "../admin/nav-bar.js";
@@ -80,6 +81,7 @@ async function enter(operator, { isLogin = false } = {}) {
     return;
   }
   lastUsername = operator;
+  claimDrafts(operator);
   const navBar = new NavBar(menu(), { operator, logOut, showKeys: () => keyboard.show() });
   const container = make("div", { class: "view" });
   const removeKeys = keyboard.add("keys_everywhere", globalKeys());
@@ -155,6 +157,7 @@ async function logOut() {
     const { message = "" } = await api.post("logout", {});
     session.end();
     pending.clear();
+    claimDrafts("");
     leave(message, "good");
   } catch (error) {
     notice.showRefusal(asRefusal(error));

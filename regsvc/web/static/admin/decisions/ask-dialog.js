@@ -4,8 +4,10 @@ import { asRefusal } from "../../shared/api.js";
 import { button, make, uniqueId } from "../../shared/dom.js";
 import { Field, Form } from "../../shared/form.js";
 import { t } from "../../shared/i18n.js";
+import { dropDraft, keepDraft } from "../browser-storage.js";
 import { announceReply } from "../send-change.js";
 
+const DRAFT = "question";
 const LONGEST_QUESTION = 2000; // characters, as in the API
 
 /**
@@ -28,7 +30,7 @@ export function askApplicant({ api }, username) {
     const form = new Form({
       fields: [question],
       submit: t("ask_send"),
-      others: [button(t("cancel"), () => dialog.close(), "quiet")],
+      others: [button(t("cancel"), () => cancel(), "quiet")],
       send: async (values) => {
         const reply = await api.post("admin/user/ask", { username, question: values.question }).catch((error) => {
           if (asRefusal(error).isLoggedOut) {
@@ -37,6 +39,7 @@ export function askApplicant({ api }, username) {
           throw error;
         });
         isAsked = true;
+        dropDraft(DRAFT, username);
         dialog.close();
         announceReply(reply);
       },
@@ -46,6 +49,11 @@ export function askApplicant({ api }, username) {
         return true;
       },
     });
+    keepDraft(question.input, DRAFT, username);
+    const cancel = () => {
+      dropDraft(DRAFT, username);
+      dialog.close();
+    };
     /** @type {HTMLDialogElement} */
     const dialog = make(
       "dialog",
@@ -53,6 +61,7 @@ export function askApplicant({ api }, username) {
       make("h2", { id: title }, t("ask_applicant", { name: username })),
       form.element,
     );
+    dialog.addEventListener("cancel", cancel);
     dialog.addEventListener("close", () => {
       dialog.remove();
       resolve(isAsked);

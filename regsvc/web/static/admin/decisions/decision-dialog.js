@@ -2,6 +2,7 @@
 
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
+import { dropDraft, keepDraft } from "../browser-storage.js";
 import { countNames } from "../phrases.js";
 import { BanEndField } from "./ban-end-field.js";
 import {
@@ -58,6 +59,8 @@ class DecisionDialog {
     /** @type {Array<{ reason: string, input: HTMLInputElement, element: HTMLElement }>} */
     this.choices = [];
     this.reasons = make("div", { class: "reasons" });
+    /** Whom a reason is kept for that is being typed; null for many users. */
+    this.username = usernames.length === 1 ? usernames[0] : null;
     this.reason = this.reasonField(wordReason(reason ?? lastReason(decision)));
     this.hint = make("span", { class: "quiet-text", id: uniqueId("hint") }, t("reason_translated"));
     this.error = make("p", { class: "error", id: uniqueId("error") });
@@ -69,6 +72,7 @@ class DecisionDialog {
     this.mayReapply = decision === "reject" ? make("input", { type: "checkbox" }) : null;
     this.end = decision === "ban" ? new BanEndField(end) : null;
     this.dialog = this.makeDialog(usernames);
+    this.dialog.addEventListener("cancel", () => this.dropDraft());
     this.dialog.addEventListener("close", () => {
       this.dialog.remove();
       resolve(this.answer);
@@ -141,14 +145,29 @@ class DecisionDialog {
       oninput: () => this.updateChoices(),
     });
     field.value = value;
+    if (this.username !== null) {
+      keepDraft(field, this.decision, this.username, value);
+    }
     return field;
   }
 
   makeButtons() {
     const kind = this.decision === "approve" || this.decision === "unban" ? null : "danger";
     const confirm = make("button", { class: kind }, t(this.isChange ? "key_change_ban" : `do_${this.decision}`));
-    const cancel = button(t("cancel"), () => this.dialog.close(), "quiet");
+    const cancel = button(t("cancel"), () => this.cancel(), "quiet");
     return make("div", { class: "buttons" }, confirm, cancel);
+  }
+
+  cancel() {
+    this.dropDraft();
+    this.dialog.close();
+  }
+
+  /** The reason was sent, or the operator wants to give none: one that a reload interrupts is kept. */
+  dropDraft() {
+    if (this.username !== null) {
+      dropDraft(this.decision, this.username);
+    }
   }
 
   /** Render the saved reasons, each with its digit, after a choice for none. */
@@ -244,6 +263,7 @@ class DecisionDialog {
       return;
     }
     rememberReason(this.decision, reason);
+    this.dropDraft();
     const expiresAt = this.end === null ? {} : { expiresAt: this.end.value };
     const mayReapply = this.mayReapply === null ? {} : { mayReapply: this.mayReapply.checked };
     this.answer = { reason, silent: this.silent.checked, ...expiresAt, ...mayReapply };

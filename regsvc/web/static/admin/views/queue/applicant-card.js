@@ -40,12 +40,15 @@ export class ApplicantCard {
     this.applicants = applicants;
     this.actions = actions;
     this.title = make("h3", { tabindex: "-1" });
+    /** @type {NotesSection | null} of the applicant who is open */
+    this.notes = null;
     this.element = make("article", { class: "applicant" });
   }
 
   /** @param {ListedUser | null} applicant null: the card is empty */
   render(applicant) {
     if (applicant === null) {
+      this.notes = null;
       replaceContent(this.element);
       return;
     }
@@ -61,7 +64,11 @@ export class ApplicantCard {
     details.below.forEach((element) => {
       element.hidden = true;
     });
-    const notes = new NotesSection(this.context, applicant.username, "h4");
+    // loaded again, an applicant keeps the form, in which a note may be being typed
+    const isSame = this.notes?.username === applicant.username;
+    const notes = (isSame ? this.notes : null) ?? new NotesSection(this.context, applicant.username, "h4");
+    const isTyping = document.activeElement === notes.text;
+    this.notes = notes;
     notes.onAdded = () => this.loadAgain(applicant, details, notes);
     const act = (/** @type {import("./applicant.js").ActionName} */ name) => this.actions.act(name, applicant);
     replaceContent(
@@ -83,6 +90,9 @@ export class ApplicantCard {
         why,
       ),
     );
+    if (isTyping) {
+      notes.text.focus({ preventScroll: true });
+    }
     this.loadDetails(applicant, details, notes);
   }
 

@@ -31,6 +31,9 @@ export class Readers {
   /** Tell who is open here. If that fails, nobody is shown, and the next time tries again. */
   async tell() {
     const { username } = this;
+    if (!this.context.api.session?.current) {
+      return; // logged out: it is forgotten by itself
+    }
     /** @type {string[]} */
     let readers = [];
     try {
