@@ -84,14 +84,14 @@ class TeamDecisions:
         return True
 
     def check(self, click: Click) -> str:
-        """Return the applicant's name if the person may decide about this application as they have seen it.
+        """Return what the chat calls the applicant if the person may decide about the application as they have seen it.
 
         Raises `ChatPersonUnknown`, `Forbidden`, `ChatMessageUnknown` and `AnswersChanged`.
         """
-        return self._check(click)[1].username
+        return _called(click, self._check(click)[1])
 
     def decide(self, click: Click) -> tuple[str, str]:
-        """Approve, reject or ask; returns the key of what to say and the applicant's name.
+        """Approve, reject or ask; returns the key of what to say, and what the chat calls the applicant.
 
         Raises what `check` and the decision raise.
         """
@@ -102,7 +102,7 @@ class TeamDecisions:
         else:
             details = DecisionDetails(click.text or None)
             self.decisions.decide(user.username, click.verb, principal, details, require)
-        return f"done_{click.verb}", user.username
+        return f"done_{click.verb}", _called(click, user)
 
     def find_click(self, click: Click, remote_id: str) -> Click:
         """Return the click with the number of the message to which it replies. Raises `ChatMessageUnknown`."""
@@ -164,6 +164,11 @@ class TeamDecisions:
             raise WrongStatus(user.status)
         if self.cards.version_of(user) != version:
             raise AnswersChanged
+
+
+def _called(click: Click, user: User) -> str:
+    """Return what the chat calls an applicant, as its cards do: answers may be for all of the group to read."""
+    return str(user.username) if "name" in click.chat.tells else f"#{click.number}"
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ _MAX_AGE: Final = timedelta(minutes=5)
 _MAX_REASON: Final = 1000
 _HINTS: Final = {**{verb: f"hint_{verb}" for verb in ("approve", "reject", "ask")}, TEST: "hint_test_button"}
 """Texts whose first words are the commands, in any language."""
+_WITH_TEXT: Final = ("reject", "ask")
 _COMMAND: Final = re.compile(r"[/!！]?([^\W\d_]{1,20})\s*[#＃]?(\d{1,18})?(?:[\s:：]+(.*))?", re.DOTALL)
 _LINK: Final = re.compile(r"/link\s+(\S{1,64})\s*", re.IGNORECASE)
 _CQ: Final = re.compile(r"\[CQ:(\w+)((?:,[^\[\],]*)*)\]")
@@ -297,6 +298,8 @@ class OneBotConnections:
         verb = self._words.get(named[1].lower()) if named is not None else None
         if named is None or verb is None or (named[2] is None and replied is None):
             return  # people talk
+        if named[2] is None and named[3] and verb not in _WITH_TEXT:
+            return  # as in a reply "approve or wait?"
         language = receiver.language_of(chat)
         click = Click(chat, person, verb, int(named[2] or 0), text=(named[3] or "").strip()[:_MAX_REASON])
         try:

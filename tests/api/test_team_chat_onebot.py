@@ -123,7 +123,7 @@ def test_what_has_no_effect(stack: Stack, onebot: OneBot) -> None:
     stack.decides("role", rita, role="reviewer")
     link(stack, onebot, stack.admin_token(rita.name, rita.password), RITA)
     stack.decides("role", rita, role="none")
-    number = told_about(stack, onebot, alice)[1]
+    index, number = told_about(stack, onebot, alice)
     command = f"approve {number}"
     for person in (STRANGER, RITA):
         before = onebot.say(command, person)
@@ -138,6 +138,8 @@ def test_what_has_no_effect(stack: Stack, onebot: OneBot) -> None:
     onebot.say(command, ACCOUNT)
     onebot.say([{"type": "reply", "data": {"id": "1000"}}, {"type": "text", "data": {"text": "approve"}}], OLIVIA)
     onebot.say(f"approve of this {number}", OLIVIA)
+    answered = {"type": "reply", "data": {"id": onebot.ids[index]}}
+    onebot.say([answered, {"type": "text", "data": {"text": "approve or wait?"}}], OLIVIA)
     onebot.say("/link WRONGCOD", STRANGER, group=None)
     onebot.wait_for("This code is wrong", recipient=STRANGER, after=before)
     assert {it[0] for it in onebot.sent[before:]} == {"send_private_msg"}

@@ -16,7 +16,7 @@ from regsvc.config.host_sections import TeamChat
 from regsvc.core.errors import ChatCodeInvalid, RateLimited, Unauthorized
 from regsvc.database.audit import Actor
 from regsvc.database.models import Invitation, OutboxEntry, Reader, TeamChatEvent, TeamChatLink, TeamChatMessage
-from regsvc.team_chat.decisions import ChatReceiver, TeamDecisions
+from regsvc.team_chat.decisions import ChatReceiver, Click, Person, TeamDecisions
 from regsvc.team_chat.discord import Discord
 from regsvc.team_chat.telling import Cards
 from tests.support.manual_clock import ManualClock
@@ -63,12 +63,16 @@ def test_messages_about_which_nothing_is_to_be_decided_are_forgotten(
     assert Invitation.select().count() == 0
 
 
+def make_decisions(services: ServiceHarness, clock: ManualClock) -> TeamDecisions:
+    app = services.app
+    cards = Cards(app.services.users, app.questionnaire_results.find_of, app.translations, "")
+    return TeamDecisions(app.team_accounts, app.team, app.services.decisions, cards, app.team_chat_queue, clock)
+
+
 def test_a_click_that_lost_a_race_is_done_once(services: ServiceHarness, clock: ManualClock) -> None:
     """The worker repeats it, by when it is remembered as received."""
     app, tried = services.app, list[int]()
-    cards = Cards(app.services.users, app.questionnaire_results.find_of, app.translations, "")
-    told = app.team_chat_queue, clock
-    decisions = TeamDecisions(app.team_accounts, app.team, app.services.decisions, cards, *told)
+    decisions = make_decisions(services, clock)
     run = ChatReceiver(decisions, app.worker, app.translations, lambda: None, lambda *_: None, clock).run
 
     def decide() -> str:
@@ -99,6 +103,25 @@ def test_a_signal_names_nobody_where_names_are_not_told(services: ServiceHarness
         assert "banned" in text
         shown[tells] = "Alice" in text
     assert list(shown.values()) == [True, False]
+
+
+def test_an_answer_names_nobody_where_names_are_not_told(services: ServiceHarness, clock: ManualClock) -> None:
+    """All of a group read on Telegram and QQ what a command or a reply is answered."""
+    decisions, rita = make_decisions(services, clock), Person("telegram", "Telegram", "61", "rita")
+    member = services.approved("Rita")
+    services.app.team_roles.give("Rita", "reviewer", OLIVIA)
+    decisions.link(rita, decisions.accounts.issue_code(member.id))
+    services.register("Alice")
+    alice, said = services.user("Alice"), list[str]()
+    for tells in (("name", "score"), ("score",)):
+        chat = TeamChat(platform="telegram", channel="1", tells=tells)
+        TeamChatMessage.delete().execute()
+        version = decisions.cards.version_of(alice)
+        columns = {"user_id": alice.id, "username_key": "alice", "shown": "", "version": version}
+        row = TeamChatMessage.create(chat=chat.name, is_open=True, changed_at=clock(), **columns)
+        click = Click(chat, rita, "ask", row.id, text=f"Who is Bob, {len(said)}?")
+        said += [name.replace(str(row.id), "83") for name in (decisions.check(click), decisions.decide(click)[1])]
+    assert said == ["Alice", "Alice", "#83", "#83"]
 
 
 def test_a_code_works_once_and_for_ten_minutes(services: ServiceHarness, clock: ManualClock) -> None:
