@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, Final, Generic, TypeVar
 
 from peewee import SQL, CharField, Database, Field, ForeignKeyField, IntegerField, Model, MySQLDatabase, TextField, fn
@@ -16,6 +17,8 @@ from regsvc.database.models import BaseModel
 T = TypeVar("T")
 
 _ROWS_PER_STATEMENT: Final = 500
+_ROWS_OF_SQLITE: Final = 250
+"""Rows of a long INSERT. As triggers may refuse it, SQLite copies every page that a statement changes, to undo it."""
 _PLAIN_TYPES: Final = frozenset({str, int, bool, float, bytes, type(None)})
 """Types that every driver accepts as they are."""
 _AS_STORED: Final = (CharField, TextField, IntegerField, ForeignKeyField)
@@ -46,7 +49,12 @@ def insert_rows(
             assigned, key = ", ".join(map("{0} = excluded.{0}".format, names)), model._meta.primary_key
             assert isinstance(key, Field), "it is one column"
             conflict = f" ON CONFLICT ({key.column_name}) DO UPDATE SET {assigned}"
-        execute_many(database, f"{into}({marks}){conflict}", list(zip(*columns.values(), strict=True)))
+        whole = len(rows) // _ROWS_OF_SQLITE * _ROWS_OF_SQLITE
+        every = list(zip(*columns.values(), strict=True))
+        for size, some in ((_ROWS_OF_SQLITE, every[:whole]), (1, every[whole:])):
+            sql = f"{into}{', '.join([f'({marks})'] * size)}{conflict}"
+            parts = [list(chain.from_iterable(some[at : at + size])) for at in range(0, len(some), size)]
+            execute_many(database, sql, parts)
         return
     assigned = ", ".join(map("{0} = VALUES({0})".format, names))
     conflict = f" ON DUPLICATE KEY UPDATE {assigned}" if names else ""
