@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from peewee import Database
+from peewee import Database, Field
 
 from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.auth.verification_codes import VerificationCodes
@@ -74,10 +74,13 @@ class StatusLookup:
 
     def _select_public(self, keys: Sequence[str]) -> Mapping[str, UserStatus]:
         """Return the public status by key."""
-        fields = [User.username_key, User.username, User.status, User.reviewed_at, User.may_reapply]
+        fields: list[Field] = [User.username_key, User.username, User.status]
+        is_open_to_all = self._is_open_to_all
+        if is_open_to_all:
+            fields += [User.reviewed_at, User.may_reapply]
         rows = select_rows(self._database, User, fields, User.username_key, keys)
-        if not self._is_open_to_all:
-            return {key: UserStatus(username, status) for key, username, status, *_rest in rows}
+        if not is_open_to_all:
+            return {key: UserStatus(username, status) for key, username, status in rows}
         names = [field.name for field in fields]
         users = [User(__no_default__=True, **dict(zip(names, row, strict=True))) for row in rows]
         return {

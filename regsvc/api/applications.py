@@ -113,7 +113,7 @@ async def show_application(call: ApiHandler, query: ApplicationQuery) -> Applica
     The token is in the reply to the registration and in the receipt's link. It ends with the application, and when
     the user's address changes.
     """
-    call.services.status_limits.hit(call.caller)
+    call.services.status_limits.hit(call.address)
     found = await call.services.applications.find(_token_of(call, query))
     return _application_reply(call, found)
 
@@ -128,7 +128,7 @@ async def show_application(call: ApiHandler, query: ApplicationQuery) -> Applica
 )
 async def explain_application(call: ApiHandler, query: ApplicationQuery) -> OwnWhyReply:
     """Tell why the applicant cannot join the game, to clients with the token of the application."""
-    call.services.status_limits.hit(call.caller)
+    call.services.status_limits.hit(call.address)
     found = await call.services.applications.find(_token_of(call, query))
     return await explain_to_player(call, found.username)
 
@@ -150,7 +150,7 @@ async def stream_application(call: ApiHandler, query: ApplicationQuery) -> None:
     seconds. The stream ends with the application, and when the user's address changes. The number of streams is
     limited; a client that gets `too_many_streams` can still ask for the application from time to time.
     """
-    call.services.status_limits.hit(call.caller)
+    call.services.status_limits.hit(call.address)
     streams = call.services.application_streams
     async with streams.listen(_token_of(call, query), call.caller) as stream:
         await send_events(call, stream, _encode_each(call, streams.statuses(stream)))
@@ -176,7 +176,7 @@ async def change_answers(call: ApiHandler, request: ChangeAnswersRequest) -> App
     The token is taken from the header alone. The limits are those of the questionnaire; failed answers start its
     wait for the applicant's address.
     """
-    call.services.status_limits.hit(call.caller)
+    call.services.status_limits.hit(call.address)
     answers = {key: to_answer(fields) for key, fields in request.answers.items()}
     changed = await call.services.application_changes.change_answers(_token_of(call), answers, call.caller)
     return _application_reply(call, changed, message=call.message("answers_changed"))
@@ -199,7 +199,7 @@ async def answer_question(call: ApiHandler, request: AnswerQuestionRequest) -> A
     The token is taken from the header alone. An answer that comes after the decision is kept, and refused with
     `answer_too_late`.
     """
-    call.services.status_limits.hit(call.caller)
+    call.services.status_limits.hit(call.address)
     answered = await call.services.application_changes.answer_question(_token_of(call), request.text, call.caller)
     return _application_reply(call, answered, message=call.message("question_answered"))
 
@@ -221,7 +221,7 @@ async def correct_address(call: ApiHandler, request: CorrectAddressRequest) -> C
 
     The token is taken from the header alone. Nothing is mailed to such addresses.
     """
-    call.services.status_limits.hit(call.caller)
+    call.services.status_limits.hit(call.address)
     changes = call.services.application_changes
     corrected = await changes.correct_address(_token_of(call), request.email, request.captcha, call.caller)
     return to_reply(CorrectAddressReply, corrected, message=call.message("email_changed"))

@@ -232,7 +232,7 @@ async def show_chat_status(call: ApiHandler, query: NameQuery) -> ChatStatusRepl
     A client that sends the token of an unclaimed link, in the cookie or in the `X-Link-Token` header, sees that
     link.
     """
-    call.services.status_limits.hit(call.caller)
+    call.services.status_limits.hit(call.address)
     status = await call.services.chat.find_status(query.username, call.session, presented_link_tokens(call))
     if status.account is None:
         return ChatStatusReply(linked=status.is_linked)

@@ -41,6 +41,8 @@ class Connection:
     is_from_proxy: bool
     keys: tuple[str, ...]
     request_keys: tuple[str, ...] = ()
+    awaits_headers: bool = True
+    """Whether it waits for the headers of a request, since when its group knows."""
     buffered_bytes: int = 0
     taken_bytes: int = 0
     taken_at: float | None = None
@@ -113,6 +115,7 @@ class Connections:
         self.release_body(stream)
         self._leave(connection, connection.request_keys)
         connection.request_keys = ()
+        connection.awaits_headers = True
         self._begin_wait(connection)
 
     def begin_request(self, stream: IOStream, client: str) -> bool:
@@ -120,6 +123,7 @@ class Connections:
         connection = self._open.get(stream)
         if connection is None:
             return True
+        connection.awaits_headers = False
         self._begin_wait(connection)
         if not connection.is_from_proxy or self._is_proxy(client):
             return True
@@ -163,9 +167,18 @@ class Connections:
             self._buffered_bytes -= connection.buffered_bytes
             connection.buffered_bytes = 0
 
-    def cut_unread(self) -> None:
-        """Close the connections whose client took less than `_LEAST_TAKEN` of an answer in `http.write_timeout`."""
-        now, timeout = self._clock(), self._live.current.http.write_timeout.total_seconds()
+    def cut_slow(self) -> None:
+        """Close the connections whose client is too slow.
+
+        They have sent no whole headers in `http.header_timeout`, or taken less than `_LEAST_TAKEN` of an answer in
+        `http.write_timeout`.
+        """
+        now, http = self._clock(), self._live.current.http
+        timeout = http.write_timeout.total_seconds()
+        asked_after, waiting = now - http.header_timeout.total_seconds(), self._groups.get(_ALL, Group()).waiting
+        for connection in [it for it, since in waiting.items() if it.awaits_headers and since <= asked_after]:
+            self.remove(connection.stream)
+            connection.stream.close()
         for stream, connection in list(self._open.items()):
             if stream.closed():  # that of a WebSocket, which the server does not follow
                 self.remove(stream)

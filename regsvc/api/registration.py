@@ -334,7 +334,7 @@ async def check_registration(call: ApiHandler, request: CheckRegistrationRequest
     Where an address has to be proven, it takes the proof. Where none has, it tells no more about a name than its status
     does: `POST /api/register` may still refuse it as reserved, or as a player's.
     """
-    call.services.status_limits.hit(call.caller)
+    call.services.status_limits.hit(call.address)
     applicant = RegistrationRequest(
         username=request.username,
         email=request.email,
@@ -393,7 +393,7 @@ async def register(call: ApiHandler, request: RegisterRequest) -> RegisterReply:
 @ROUTES.add("POST", "/api/invitation/check", PUBLIC, *INVITATION_REFUSALS, errors.RateLimited)
 async def check_invitation(call: ApiHandler, request: InvitationQuery) -> InvitationReply:
     """Show what an invitation grants, before registering with it. Uses up nothing."""
-    call.services.status_limits.hit(call.caller)
+    call.services.status_limits.hit(call.address)
     found = await call.run(call.services.invitations.find, request.invitation)
     # who has a shell on the host's machine is nobody else's business
     made_by = call.services.config.server.name if "cli:" in found.made_by else found.made_by
@@ -403,7 +403,7 @@ async def check_invitation(call: ApiHandler, request: InvitationQuery) -> Invita
 
 async def find_status(call: ApiHandler, username: str) -> UserStatus | None:
     """Return the status of the user with this name, or None; raises `RateLimited`."""
-    call.services.status_limits.hit(call.caller)
+    call.services.status_limits.hit(call.address)
     return await call.services.statuses.find(username, call.session, call.request.headers.get(PROOF_HEADER))
 
 

@@ -7,6 +7,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any, Final
 
 from tornado.http1connection import HTTP1ServerConnection
@@ -27,7 +28,7 @@ _TORNADO_MAX_BODY: Final = 10**30  # it would disconnect without an answer; the 
 _MAX_UNSENT_BYTES: Final = 128 * 1024  # of an answer in the kernel, which counts them as memory of the service
 _ACCEPTED_AT_ONCE: Final = 128
 _ACCEPT_PAUSE: Final = 1.0  # seconds
-_LONGEST_WATCH_INTERVAL: Final = 5.0  # seconds
+_LONGEST_WATCH_INTERVAL: Final = timedelta(seconds=5)
 
 
 def make_server(application: ApiApplication, config: Config) -> HTTPServer:
@@ -42,9 +43,8 @@ def make_server(application: ApiApplication, config: Config) -> HTTPServer:
     return LimitedServer(
         application,
         connections=application.connections,
-        watch_interval=min(config.http.write_timeout.total_seconds() / 4, _LONGEST_WATCH_INTERVAL),
+        watch_interval=min(_LONGEST_WATCH_INTERVAL, config.http.write_timeout / 4, config.http.header_timeout / 4),
         xheaders=False,
-        idle_connection_timeout=config.http.header_timeout.total_seconds(),
         body_timeout=config.http.body_timeout.total_seconds(),
         max_header_size=MAX_HEADER_BYTES,
         max_body_size=_TORNADO_MAX_BODY,
@@ -57,11 +57,12 @@ class LimitedServer(HTTPServer):
     """Tornado's server, with our limits on connections."""
 
     def initialize(  # type: ignore[override]  # Tornado makes instances by this method, whose signature is free
-        self, application: ApiApplication, *, connections: Connections, watch_interval: float, **options: Any
+        self, application: ApiApplication, *, connections: Connections, watch_interval: timedelta, **options: Any
     ) -> None:
         super().initialize(application, **options)
+        self.conn_params.header_timeout = None  # `cut_slow` does it: Tornado sets an alarm for each request
         self._limits = connections
-        self._watch_interval = watch_interval
+        self._watch_interval = watch_interval.total_seconds()
         self._watch: asyncio.TimerHandle | None = None
 
     def add_sockets(self, sockets: Iterable[socket.socket]) -> None:
@@ -76,7 +77,7 @@ class LimitedServer(HTTPServer):
         stream.set_nodelay(True)
         stream.set_nodelay = _keep_nodelay  # type: ignore[method-assign]
         if self._watch is None:
-            self._watch = asyncio.get_running_loop().call_later(self._watch_interval, self._cut_unread)
+            self._watch = asyncio.get_running_loop().call_later(self._watch_interval, self._cut_slow)
         super().handle_stream(stream, address)
 
     def on_close(self, server_conn: object) -> None:
@@ -91,10 +92,10 @@ class LimitedServer(HTTPServer):
         else:
             connection.close()
 
-    def _cut_unread(self) -> None:
-        self._limits.cut_unread()
+    def _cut_slow(self) -> None:
+        self._limits.cut_slow()
         loop = asyncio.get_running_loop()
-        self._watch = loop.call_later(self._watch_interval, self._cut_unread) if len(self._limits) else None
+        self._watch = loop.call_later(self._watch_interval, self._cut_slow) if len(self._limits) else None
 
 
 class Acceptor:

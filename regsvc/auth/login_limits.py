@@ -212,4 +212,4 @@ class LoginLimits:
         """Return the limits of an attempt; the first one is that of the name and client."""
         limits = self._live.current.auth.login_limits
         of_name = ("login.account", f"{subject} {caller.limit_key}", limits)
-        return [of_name, *client_checks("login.client", caller, limits)]
+        return [of_name, *client_checks("login.client", caller.address, limits)]

@@ -17,8 +17,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from regsvc.config.live import LiveConfig
-from regsvc.core.addresses import NETWORK_FACTOR, is_in_networks
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import NETWORK_FACTOR, is_in_networks, limit_key, network_key
 from regsvc.core.clock import SKEW, Clock
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
@@ -50,12 +49,13 @@ def hash_key(*parts: str) -> bytes:
     return blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
 
 
-def client_checks(scope: str, caller: Caller, limits: Sequence[RateLimit]) -> list[LimitCheck]:
+def client_checks(scope: str, address: str, limits: Sequence[RateLimit]) -> list[LimitCheck]:
     """Return the limits of a client, and those of its IPv6 network, all of which one subscriber may have."""
-    checks: list[LimitCheck] = [(scope, caller.limit_key, limits)]
-    if caller.network_key != caller.limit_key:
+    client, network = limit_key(address), network_key(address)
+    checks: list[LimitCheck] = [(scope, client, limits)]
+    if network != client:
         of_network = [replace(limit, hits=limit.hits * NETWORK_FACTOR) for limit in limits]
-        checks.append((f"{scope}.network", caller.network_key, of_network))
+        checks.append((f"{scope}.network", network, of_network))
     return checks
 
 
@@ -425,8 +425,8 @@ class StatusRateLimits:
         self._limits = limits
         self._live = live
 
-    def hit(self, caller: Caller) -> None:
-        """Count one query. Raises `RateLimited`."""
+    def hit(self, address: str) -> None:
+        """Count one query of the client at this address. Raises `RateLimited`."""
         http = self._live.current.http
-        if http.status_limit and not is_in_networks(caller.address, http.trusted_clients):
-            self._limits.hit_all(client_checks("status.client", caller, http.status_limit))
+        if http.status_limit and not is_in_networks(address, http.trusted_clients):
+            self._limits.hit_all(client_checks("status.client", address, http.status_limit))

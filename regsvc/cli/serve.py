@@ -71,6 +71,8 @@ PRELOADED = ("email_validator", "regsvc.core.http_client")
 """What the event loop would be the first to import."""
 _SWITCH_INTERVAL = 0.0005
 """Seconds for which a working thread keeps the event loop waiting; Python's default is ten times as long."""
+_GARBAGE = 10_000
+"""Objects after which the garbage collector looks for cycles among the new ones; Python's default is 700."""
 _BACKLOG = 1024
 """Connections that wait to be accepted: a client whose connection is one too many tries again after a second."""
 
@@ -369,6 +371,7 @@ def _favour_event_loop() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_GARBAGE)
     sys.setswitchinterval(_SWITCH_INTERVAL)
 
 

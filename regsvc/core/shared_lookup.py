@@ -53,7 +53,8 @@ class SharedLookup(Generic[K, V]):
     """Look-ups by key. Those that arrive while a call is running are answered together by the next one.
 
     Results are not kept: a look-up is answered by a call that began after it arrived, and so sees every change made
-    before. While nothing is running a look-up does not wait for others. For the event loop alone.
+    before. While nothing is running a look-up waits for no more than what the loop is about to do. For the event loop
+    alone.
     """
 
     def __init__(
@@ -85,10 +86,17 @@ class SharedLookup(Generic[K, V]):
         return await answer
 
     async def _answer_waiting(self) -> None:
-        """Answer batch by batch until nothing waits."""
+        """Answer batch by batch until nothing waits.
+
+        Before each, the loop sends the answers of the last one, and reads the requests that have come: more share a
+        call, and its thread and the loop do not take turns at the interpreter.
+        """
         try:
-            while batch := self._take_batch():
-                await self._answer(batch)
+            while self._waiting:
+                for _turn in ("answers", "requests"):
+                    await asyncio.sleep(0)
+                if batch := self._take_batch():
+                    await self._answer(batch)
         finally:
             self._answering = None
 

@@ -7,8 +7,6 @@ import pytest
 from peewee import Database
 
 from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, client_checks
-from regsvc.core.addresses import limit_key
-from regsvc.core.caller import Caller
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import RateLimitWindow
@@ -206,9 +204,7 @@ def test_memory_counts_all_or_none(memory: MemoryLimits) -> None:
 
 def test_an_ipv6_network_is_counted_with_all_its_clients(memory: MemoryLimits) -> None:
     def ask(address: str) -> None:
-        memory.hit_all(
-            client_checks("status.client", Caller(address, limit_key(address), "en", "request-1"), PER_CLIENT)
-        )
+        memory.hit_all(client_checks("status.client", address, PER_CLIENT))
 
     for number in range(12):  # four times what a client may
         ask(f"2001:db8:1:{number:x}::1")

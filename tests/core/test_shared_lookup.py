@@ -64,6 +64,23 @@ async def test_look_ups_of_one_moment_and_those_during_a_call_share_calls() -> N
     assert [len(titles) for titles in library.calls] == [2, 51]
 
 
+async def test_who_comes_after_the_answers_of_a_call_but_in_the_same_moment_shares_the_next() -> None:
+    """Like a proxy that asks again as soon as it has an answer, and others whose requests are read just then."""
+    library = Library(emma=1)
+    lookup = SharedLookup(library.find_all)
+
+    async def ask_twice(title: str) -> None:
+        await lookup.find(title)
+        await lookup.find(title)
+
+    first = [asyncio.create_task(ask_twice(title)) for title in ("emma", "ulysses")]
+    await library.until_held()
+    [later] = await begin(lookup.find("lost"))
+    library.release()
+    await asyncio.gather(*first, later)
+    assert [sorted(titles) for titles in library.calls] == [["emma", "ulysses"], ["emma", "lost", "ulysses"]]
+
+
 async def test_a_look_up_sees_what_changed_before_it_even_while_another_is_under_way() -> None:
     library = Library(emma=1)
     lookup = SharedLookup(library.find_all)

@@ -143,7 +143,7 @@ class ChatLinking:
         With the owner's own session the link is claimed at once; otherwise it stays unclaimed at first.
         """
         self._require_provider()
-        self._limits.hit_all(client_checks("chat.begin", caller, self._limits_per_client))
+        self._limits.hit_all(client_checks("chat.begin", caller.address, self._limits_per_client))
         is_owners = session is not None and (username is None or name_key(username) == name_key(session.username))
         return await self._worker.run(self._begin, session.jti if session is not None and is_owners else None)
 

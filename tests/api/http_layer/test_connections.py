@@ -361,8 +361,26 @@ def test_a_socket_that_left_the_server_is_noticed_when_it_is_closed() -> None:
     rules = Rules(HttpSection(trusted_proxies=()))
     [stream] = opened(rules, "203.0.113.1")
     stream.close()
-    rules.connections.cut_unread()
+    rules.connections.cut_slow()
     assert len(rules.connections) == 0
+
+
+def test_headers_have_their_time_and_then_neither_the_body_nor_the_answer_is_hurried() -> None:
+    rules = Rules(HttpSection(trusted_proxies=()))
+    silent, answered, sending, again = [rules.open("203.0.113.1", is_busy=False) for _number in range(4)]
+    rules.now = 9.0
+    for stream in (answered, sending, again):
+        rules.connections.begin_request(stream, "203.0.113.1")
+    for stream in (answered, again):
+        rules.connections.begin_answer(stream)
+    rules.connections.await_request(again)
+    closed = []
+    for moment in (9.9, 10.0, 18.9, 19.0, 99.0):
+        rules.now = moment
+        rules.connections.cut_slow()
+        closed.append([stream is not None and stream.is_closed for stream in (silent, again, sending, answered)])
+    assert closed == [[False] * 4, *[[True, False, False, False]] * 2, *[[True, True, False, False]] * 2]
+    assert len(rules.connections) == 2
 
 
 def test_an_answer_has_to_be_taken_at_a_least_speed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,7 +394,7 @@ def test_an_answer_has_to_be_taken_at_a_least_speed(monkeypatch: pytest.MonkeyPa
         slow.taken += 2048
         trickling.taken += 1
         done.is_writing = step % 2 == 0
-        rules.connections.cut_unread()
+        rules.connections.cut_slow()
     assert [stream.is_closed for stream in (slow, trickling, unread, done)] == [False, True, True, False]
 
 
