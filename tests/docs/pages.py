@@ -83,24 +83,24 @@ def _without_blocks(text: str) -> str:
     return _BLOCK.sub(lambda match: "\n" * match[0].count("\n"), text)
 
 
-def split_commands(script: str) -> Iterator[str]:
-    """Yield the simple commands of shell lines: without comments, redirections and here-documents there are none of."""
+def without_comments(script: str) -> str:
+    """Return shell lines, continued ones joined, without comments and empty lines."""
     joined = re.sub(r"\\\n\s*", " ", script)
-    word = ""
-    quote = ""
-    for letter in f"{joined}\n":
+    lines = (re.sub(r"(^|\s+)# ?.*$", "", line) for line in joined.splitlines())
+    return "".join(f"{line}\n" for line in lines if line.strip())
+
+
+def split_commands(script: str) -> Iterator[str]:
+    """Yield the commands of shell lines, without comments and redirections."""
+    command, quote = "", ""
+    for letter in without_comments(script):
         if quote:
             quote = "" if letter == quote else quote
         elif letter in "'\"":
             quote = letter
-        elif letter in "\n;|&()":
-            if word.strip() and not word.strip().startswith("#"):
-                yield _without_comment(word)
-            word = ""
+        elif letter in "\n;|&":
+            if command.strip():
+                yield re.sub(r"\s*\d?[<>]+\s*\S+", "", command).strip()
+            command = ""
             continue
-        word += letter
-
-
-def _without_comment(command: str) -> str:
-    plain = re.sub(r"\s#\s.*$", "", command)
-    return re.sub(r"\s*\d?[<>]+\s*\S+", "", plain).strip()
+        command += letter

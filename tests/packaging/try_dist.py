@@ -16,6 +16,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.docs.commands import (
+    BY_HAND,
+    DROP_IN,
+    WITH_NOTHING,
+    WITH_PACKAGE,
+    WITH_WHEEL,
+    Step,
+    block_of,
+    lines_of,
+    replaced,
+)
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table, find_player
@@ -35,6 +46,7 @@ ENVIRONMENT = {
     "HOME": "/root",
     "DEBIAN_FRONTEND": "noninteractive",
 }
+WORK = "/srv/work"  # where the commands of the pages are typed
 CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
 
 
@@ -185,20 +197,60 @@ def a_purge_keeps_what_unlocks_players(debian: Debian) -> None:
     debian.output("apt-get purge -y -qq companion; rm -r /var/backups/companion*")
 
 
+def what_differs(debian: Debian) -> dict[str, str]:
+    """What the pages write for names that differ from host to host, as patterns, and what it is here."""
+    (wheel,) = debian.dist.glob("*.whl")
+    return {
+        "VERSION": wheel.name.split("-")[1],
+        r"apt install": "apt-get install -y -qq --no-install-recommends",
+        "/home/mc/server": GAME,
+        r"\bmc\b": "games-owner",
+        r"(/var/backups/companion\S*)/companion-20310504-120000": r"$(ls -d \1/companion-* | tail -n 1)",
+        "127.0.0.1:8080": f"127.0.0.1:{debian.ports.get('')}",
+    }
+
+
+def type_lines(debian: Debian, *steps: Step) -> None:
+    """Type the lines of blocks of the pages, one block after the other."""
+    for step in steps:
+        said = debian.run(f"cd {WORK}; {lines_of(step, what_differs(debian))}")
+        assert said.returncode == 0, f"{block_of(step).place}: exit status {said.returncode}\n{said.stdout}"
+
+
+def the_commands_of_the_pages_work(debian: Debian) -> None:
+    type_lines(debian, *WITH_NOTHING)
+    debian.output("apt-get install -y -qq --no-install-recommends curl")
+    debian.install_server()
+    type_lines(debian, *WITH_PACKAGE)
+    until(debian.is_ready, 30, "ready")
+
+
+def a_service_made_by_hand_runs(debian: Debian) -> None:
+    first, last = BY_HAND
+    type_lines(debian, first)
+    drop_in = debian.root / "etc/systemd/system/companion.service.d/override.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text(replaced(block_of(DROP_IN).text, what_differs(debian)))
+    keys = {"game.directory": GAME, "server.base_url": "https://play.example.org", "mail.backend": "log"}
+    keys["server.port"] = str(debian.ports[""])
+    debian.output("\n".join(f"companion config set {key} {value}" for key, value in keys.items()))
+    type_lines(debian, last)
+    until(debian.is_ready, 30, "ready")
+    until(lambda: "Bob" in debian.output("companion users list"), 30, "Bob adopted")
+    debian.output("systemctl disable --now companion; rm -r /etc/systemd/system/companion.service*")
+    debian.output("apt-get purge -y -qq companion; rm -r /var/backups/companion*; systemctl daemon-reload")
+
+
 def the_wheel_is_installed_runs_and_goes(debian: Debian) -> None:
-    environment = "/opt/companion/.venv"
     debian.output("apt-get install -y -qq --no-install-recommends python3-venv")
     if (debian.root / "dist/certificates.pem").exists():
         debian.output(f"cp /dist/certificates.pem /{CERTIFICATES}")  # which apt has replaced
-    debian.output(
-        f"cd /dist; python3 -m venv {environment}; "
-        f"{environment}/bin/pip install --quiet --require-hashes --requirement companion-*-requirements.txt; "
-        f"{environment}/bin/pip install --quiet --no-deps companion-*.whl; "
-        f"ln -s {environment}/bin/companion /usr/local/bin/; cp -rs {environment}/share/* /usr/local/share/; "
-        "test -f /usr/local/share/man/man1/companion.1; companion docs install > /dev/null"
-    )
+    install, upgrade = WITH_WHEEL
+    type_lines(debian, install)
+    debian.output("test -f /usr/local/share/man/man1/companion.1; companion docs install > /dev/null")
     debian.install_server()
-    assert debian.is_ready()
+    type_lines(debian, upgrade)
+    until(debian.is_ready, 30, "ready")
     debian.output("systemctl reload companion; companion uninstall --purge --yes")
     left = debian.run("ls -d /etc/companion /var/lib/companion /etc/systemd/system/companion*").stdout
     assert left.count("No such file") == 3, left
@@ -216,6 +268,8 @@ STORIES = (
     it_waits_for_the_disk_of_the_game,
     an_update_restarts_a_few_at_a_time,
     a_purge_keeps_what_unlocks_players,
+    the_commands_of_the_pages_work,
+    a_service_made_by_hand_runs,
     the_wheel_is_installed_runs_and_goes,
 )
 
@@ -270,7 +324,7 @@ def make_root(debian: Debian, folder: Path) -> None:
     create_table(table)
     server.install_authme(table)
     AuthMeLike(table).register("Bob", "bobs-secret")
-    made = f"useradd --system games-owner && chown -R games-owner: {GAME}"
+    made = f"useradd --system games-owner && chown -R games-owner: {GAME} && install -d -o games-owner {WORK}"
     subprocess.run(["chroot", root, "sh", "-c", made], env=ENVIRONMENT, check=True)
 
 

@@ -157,7 +157,7 @@ def _inner_tables() -> str:
 def _table(table: Relation) -> str:
     rows = []
     for column in table.columns:
-        type_ = f"{column.type}, may be empty" if column.may_be_empty else column.type
+        type_ = f"{column.type}?" if column.may_be_empty else column.type
         note = f"{column.note}; one of {_words(column.choices)}" if column.choices else column.note
         rows.append((f"`{column.name}`", type_, note))
     return f"### {table.name}\n\n{table.note}\n\n{grid(('column', 'type', 'note'), *rows)}"
