@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.support.stack import Person, Stack, find_code, has_code
 
@@ -37,6 +37,28 @@ def expect_first_step_drawn(page: Page) -> None:
     assert seen == usable[: len(seen)]
     expect(page.get_by_label("E-mail address")).to_have_count(0)  # inert: for nobody, seeing or not
     page.unroute("**/*.js")
+
+
+def lose_answers(page: Page, path: str, times: int) -> None:
+    """Let the server handle the next requests, and the connection break before the page hears of it."""
+
+    def lose_the_answer(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    page.route(f"**/api/{path}", lose_the_answer, times=times)
+
+
+def press_register(page: Page, lost: int = 3) -> None:
+    """While so many answers get lost: the page sends three times by itself, and then says that nothing was answered."""
+    page.clock.install()
+    lose_answers(page, "register", lost)
+    page.get_by_role("button", name="Register", exact=True).click()
+    for _answer in range(min(lost, 2)):
+        expect(page.get_by_role("status")).to_contain_text("Sending it again")
+        page.clock.run_for(4_001)
+    if lost == 3:
+        expect(page.get_by_role("status")).to_contain_text("could not be reached")
 
 
 class Applicant:

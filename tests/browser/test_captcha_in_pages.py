@@ -8,8 +8,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from regsvc.core.email_address import parse_email
+from regsvc.database.models import User
 from regsvc.web.pages import OWN_PAGES, PAGES
-from tests.browser.applicant import expect_received
+from tests.browser.applicant import expect_received, lose_answers, press_register
 from tests.browser.conftest import OpenPage
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
@@ -83,6 +84,33 @@ def test_every_door_asks_and_a_right_answer_opens_it(reader: Reader, services: S
     reader.press("Register")  # the answer is still good
     expect_received(page)
     assert reader.pictures == 4
+
+
+def test_lost_answers_cost_a_picture_and_no_application(reader: Reader, services: ServiceHarness, address: str) -> None:
+    """The request for the code, which has spent its captcha, and then the registration, three times."""
+    page = reader.page
+    with reader.sees_another():
+        page.goto(f"{address}/register")
+    page.get_by_label("E-mail address").fill("alice@example.org")
+    reader.answers()
+    lose_answers(page, "verify/send", 1)
+    reader.press("Next")
+    expect(page.get_by_role("status")).to_contain_text("could not be reached")
+    with reader.sees_another():
+        reader.press("Next")
+    expect(page.get_by_text("may have used this captcha up. Please solve the new one.")).to_be_visible()
+    reader.answers()
+    with reader.sees_another():
+        reader.press("Next")
+        expect(page.get_by_text("We sent an e-mail to alice@example.org a moment ago")).to_be_visible()
+        page.get_by_label("Verification code").fill(code_for(services, "alice@example.org"))
+    page.get_by_label("Minecraft username").fill("Alice")
+    reader.answers()
+    press_register(page)
+    reader.press("Register")
+    expect_received(page)
+    assert reader.pictures == 3
+    assert [user.username for user in User.select()] == ["Alice"]
 
 
 def test_a_picture_is_replaced_before_it_expires(reader: Reader, address: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.applicant import expect_first_step_drawn, expect_received
+from tests.browser.applicant import expect_first_step_drawn, expect_received, press_register
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
 from tests.support.authme.authme_like import long_ago
@@ -23,7 +23,14 @@ def settings() -> Mapping[str, object]:
 
 
 def register(
-    page: Page, services: ServiceHarness, address: str, name: str, email: str, *, password: str | None = PASSWORD
+    page: Page,
+    services: ServiceHarness,
+    address: str,
+    name: str,
+    email: str,
+    *,
+    password: str | None = PASSWORD,
+    is_answer_lost: bool = False,
 ) -> None:
     """Register on `/register`, whose only step this is; `password` None: it asks for none."""
     with page.expect_response("**/captcha/generate*") as response:
@@ -41,8 +48,9 @@ def register(
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_text("That doesn't look like an e-mail address.")).to_be_visible()
     page.get_by_label("E-mail address").fill(email)
+    if is_answer_lost:
+        press_register(page)
     page.get_by_role("button", name="Register").click()
-    expect_received(page)
 
 
 def log_in(page: Page, name: str, password: str) -> None:
@@ -56,7 +64,8 @@ def test_from_the_registration_to_a_link_handed_over(
 ) -> None:
     page = open_page("/register", at=address, may_complain=True)
     expect_first_step_drawn(page)
-    register(page, services, address, "Alice", "alice@example.org")
+    register(page, services, address, "Alice", "alice@example.org", is_answer_lost=True)
+    expect_received(page)
     expect(page.get_by_text("we can't e-mail you a new one")).to_be_visible()
     page.get_by_text("Wrong e-mail address?").click()
     expect(page.get_by_label("Your e-mail address")).to_have_value("alice@example.org")
@@ -97,7 +106,30 @@ def test_without_authme_no_page_speaks_of_a_password(
 ) -> None:
     page = open_page("/server", at=address, may_complain=True)
     register(page, services, address, "Alice", "alice@example.org", password=None)
+    expect_received(page)
     expect(page.get_by_text("password")).to_have_count(0)
     services.decide("approve", "Alice")
     expect(page.get_by_role("status")).to_contain_text("You're in, Alice!")
     expect(page.get_by_text("password")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"registration__methods": ["captcha"], "mail__backend": "off", "authme__enabled": False}]
+)
+def test_without_a_password_a_lost_answer_is_told_as_it_is(
+    open_page: OpenPage, services: ServiceHarness, address: str
+) -> None:
+    """Nothing proves who asks again: the application is there once, and the page says where its status is."""
+    page = open_page("/server", at=address, may_complain=True)
+    register(page, services, address, "Alice", "alice@example.org", password=None, is_answer_lost=True)
+    expect(page.get_by_text("may have used this captcha up. Please solve the new one.")).to_be_visible()
+    with page.expect_response("**/captcha/generate*") as response:
+        page.get_by_role("button", name="New picture").click()
+    page.get_by_label("Result of the sum").fill(answer_to(services.app, response.value.json()["token"]))
+    page.get_by_role("button", name="Register").click()
+    expect(page.get_by_text("perhaps by your own application, which may have arrived")).to_be_visible()
+    page.goto(f"{address}/account")
+    page.get_by_text("Check my application").click()
+    page.get_by_label("Minecraft username").fill("Alice")
+    page.get_by_role("button", name="Check status").click()
+    expect(page.get_by_text("Alice: Waiting for review")).to_be_visible()

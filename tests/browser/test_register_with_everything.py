@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.applicant import Applicant
+from tests.browser.applicant import Applicant, expect_received, press_register
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
 from tests.support.chat_stack import ChatStack
@@ -151,6 +151,31 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     assert stack.user(player)["chat"]["username"] == "alice.at.home"
     assert page.title() == f"My account – {MARKUP}"
     expect_words_alone(page)
+
+
+def test_a_registration_whose_answer_was_lost_is_not_lost(
+    chat_stack: ChatStack, stack: Stack, open_page: OpenPage
+) -> None:
+    """Nor is its chat account, which it has spent: sent again after a reload, it is answered."""
+    page = open_page("/register", may_leave_for=chat_stack.provider.address, may_complain=True)
+    alice = Applicant(page, stack, stack.newcomer("alice"))
+    alice.give_email()
+    alice.give_code()
+    alice.give_name()
+    page.get_by_label("Talk").check()
+    page.get_by_label("Building").check()
+    alice.press("Next")
+    link_chat(page, chat_stack, "alice.at.chat", "is confirmed")
+    expect(page.get_by_text("Linked: alice.at.chat")).to_be_visible()
+    press_register(page)
+    page.reload()
+    expect(page.get_by_role("status")).to_contain_text("enter your password again")
+    alice.give_name()
+    alice.press("Next")  # the questions were answered
+    expect(page.get_by_text("Linked: alice.at.chat")).to_be_visible()
+    alice.press("Register")
+    expect_received(page)
+    assert stack.user(alice.person)["chat"]["username"] == "alice.at.chat"
 
 
 def test_wrong_answers_and_too_many_requests_are_reported(stack: Stack, open_page: OpenPage) -> None:

@@ -237,8 +237,12 @@ export class Flow {
         return await this.api.post("register", body);
       } catch (error) {
         const refusal = asRefusal(error);
-        this.draft.update({ unansweredName: refusal.code === "unreachable" ? body.username : null });
-        if (refusal.code !== "unreachable" || attempt === ATTEMPTS) {
+        if (refusal.code !== "unreachable") {
+          throw refusal;
+        }
+        this.draft.update({ unansweredName: body.username });
+        if (attempt === ATTEMPTS) {
+          renewAfter?.(refusal, this.captcha);
           throw refusal;
         }
       }
@@ -302,7 +306,7 @@ export class Flow {
     const field = refusal.field ?? "";
     const isSpent = ["questionnaire", "linkToken", "proof"].includes(field);
     notice.clear();
-    explain(refusal);
+    explain(refusal, this.draft);
     if (field === "applicationToken") {
       this.draft.update({ reapplyToken: null, step: "email" }); // it has ended: the address is proven by a code
       location.reload();

@@ -210,16 +210,20 @@ function contactField(draft) {
 }
 
 /**
- * Give a refusal of a name the words that help here: where to log in, or until when it is held.
+ * Give a refusal of a name the words that help here: where to log in, or until when it is held. After an application
+ * whose answer was lost, the name may be taken by that one.
  *
  * @param {import("../shared/api.js").Refusal} refusal
+ * @param {Draft} draft
  */
-export function explain(refusal) {
+export function explain(refusal, draft) {
   if (refusal.code === "reapply_later") {
     const key = refusal.field === "email" ? "reapply_later_address" : "reapply_later";
     refusal.message = t(key, { date: formatTime(refusal.body.reapplyAt) });
   } else if (refusal.code === "username_taken") {
-    refusal.message = t("name_taken");
+    const isPerhapsOwn = draft.get("unansweredName") === draft.get("username");
+    refusal.message = t(isPerhapsOwn ? "name_arrived" : "name_taken");
+    draft.update({ unansweredName: null });
   }
   return refusal;
 }
@@ -232,6 +236,6 @@ export function explain(refusal) {
 async function check({ api, draft, applicant, isCodeMissing }) {
   const isOwn = draft.get("unansweredName") === draft.get("username"); // the answer to its registration was lost
   if (!isOwn && !isCodeMissing) {
-    await api.post("register/check", applicant).catch((error) => Promise.reject(explain(asRefusal(error))));
+    await api.post("register/check", applicant).catch((error) => Promise.reject(explain(asRefusal(error), draft)));
   }
 }
