@@ -149,7 +149,7 @@ class ExportedUser(Output, frozen=True, kw_only=True):
     origin: Origin
     registered_at: EpochMilliseconds
     registration_ip: Address | None
-    invited_by: Annotated[str | None, Meta(description="Whose invitation was used.")]
+    invited_by: Annotated[str | None, Meta(description="operator or system: whose invitation was used.")]
     reason: str | None
     reviewed_at: EpochMilliseconds | None
     password_set_at: EpochMilliseconds | None

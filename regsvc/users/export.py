@@ -166,7 +166,7 @@ def _own_user(user: User) -> ExportedUserRecord:
         origin=user.origin,
         registered_at=user.created_at,
         registration_ip=user.registration_ip,
-        invited_by=user.invited_by,
+        invited_by=_kind_of(user.invited_by) if user.invited_by else None,
         reason=user.reason,
         reviewed_at=user.reviewed_at,
         password_set_at=user.password_set_at,
@@ -191,13 +191,16 @@ def _is_about_email_conflict(entry: AuditRecord) -> bool:
 def _own_audit(entry: AuditRecord, user: User) -> ExportedAuditRecord:
     is_own_doing = entry.operator.lower() == user.username_key and user.username_key not in AUTOMATED_ACTORS
     is_about_owner = entry.target is None or entry.target.lower() == user.username_key
+    detail = entry.detail if is_about_owner else None
+    if detail and "invitedBy" in detail:
+        detail = {"invitedBy": _kind_of(detail["invitedBy"])}
     return ExportedAuditRecord(
         action=entry.action,
         by=YOU if is_own_doing else _kind_of(entry.operator),
         timestamp=entry.created_at,
         ip=entry.ip if is_own_doing else None,
         occurrences=entry.occurrences,
-        detail=entry.detail if is_about_owner else None,
+        detail=detail,
     )
 
 

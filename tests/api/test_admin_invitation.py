@@ -40,6 +40,8 @@ def test_three_friends_come_in_without_a_review(stack: Stack) -> None:
     assert details.json["user"]["invitedBy"] == rita.name
     [entry] = stack.audits(friends[0], "user.registered")
     assert entry["detail"] == {"invitedBy": rita.name}
+    token = stack.user_token(friends[0])
+    assert rita.name not in stack.get("/api/user/export", token=token).text, "an export names nobody of the team"
     listed = stack.get("/api/admin/invitations", token=stack.olivia()).json["invitations"]
     assert [(it["used"], it["uses"]) for it in listed if it["id"] == row_id] == [(3, 3)]
     assert stack.register(friends[3]).json["status"] == "pending", "without it they wait like everybody"
