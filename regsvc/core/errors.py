@@ -535,5 +535,5 @@ Busy = _define(
 InternalServerError = _define(
     "internal",
     Category.INTERNAL,
-    "The reply to a bug. It is never raised, but sent for every exception that is not a `Refusal`.",
+    "The reply to a bug: to every exception that is not a `Refusal`.",
 )

@@ -1,5 +1,6 @@
 """Actions of people in the team's chats: they link their accounts, decide and ask, by the rules of /admin."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,11 +18,13 @@ from regsvc.core.errors import (
     ChatMessageUnknown,
     ChatPersonUnknown,
     Forbidden,
+    InternalServerError,
     Refusal,
     Unauthorized,
     UserNotFound,
     WrongStatus,
 )
+from regsvc.core.exceptions import describe_exception
 from regsvc.core.i18n.languages import find_language
 from regsvc.core.i18n.translations import Translations
 from regsvc.core.rights import Permission, Team
@@ -30,6 +33,8 @@ from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import PENDING, TeamChatEvent, TeamChatMessage, User
 from regsvc.team_chat.telling import Cards, TeamChatQueue
 from regsvc.users.transitions import DecisionDetails
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -185,7 +190,10 @@ class ChatReceiver:
     now: Clock
 
     async def run(self, platform: str, event_id: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run this part of `TeamDecisions` for what a platform sent. Raises `Unauthorized` for what came before."""
+        """Run this part of `TeamDecisions` for what a platform sent.
+
+        Raises `Unauthorized` for what came before, and `InternalServerError` with its id for a bug, which is logged.
+        """
 
         is_new = False
 
@@ -203,6 +211,11 @@ class ChatReceiver:
             if isinstance(refusal, AnswersChanged):
                 self.on_decided()  # the message is about to show the new ones
             raise
+        except Exception as error:
+            log.error("%s: what it sent as %s failed: %s", platform, event_id, describe_exception(error))
+            bug = InternalServerError(request_id=event_id)
+            self.count(platform, bug.code)
+            raise bug from error
         self.count(platform, "done")
         self.on_decided()
         return result

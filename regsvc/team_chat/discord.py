@@ -25,12 +25,10 @@ from regsvc.core.errors import (
     ChatCodeInvalid,
     ChatMessageUnknown,
     ChatPersonUnknown,
-    InternalServerError,
     MalformedBody,
     Refusal,
     Unauthorized,
 )
-from regsvc.core.exceptions import describe_exception
 from regsvc.core.http_response import NoResponse, Response
 from regsvc.core.text import shorten
 from regsvc.core.units import format_roughly
@@ -398,20 +396,11 @@ class DiscordInteractions:
     ) -> None:
         """Send the response that came too late for the request, unless a form was; none if it was received before."""
         self._late.discard(task)
-        if task.cancelled() or isinstance(error := task.exception(), Unauthorized):
+        if task.cancelled() or isinstance(task.exception(), Unauthorized) or is_answered:
             return
-        if error is not None:
-            number = str(interaction.get("id"))
-            log.error("Discord: interaction %s failed: %s", number, describe_exception(error))
-            any_chat = next(iter(self._channels.values())).chat
-            language = self._receiver.language_of(any_chat, interaction.get("locale"))
-            data = self._refuse(InternalServerError(request_id=number), language)["data"]
-        else:
-            data = task.result()["data"]
-        if not is_answered:
-            sending = asyncio.ensure_future(self._send_late(interaction, data))
-            self._late.add(sending)
-            sending.add_done_callback(self._late.discard)
+        sending = asyncio.ensure_future(self._send_late(interaction, task.result()["data"]))
+        self._late.add(sending)
+        sending.add_done_callback(self._late.discard)
 
     async def _send_late(self, interaction: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         any_channel = next(iter(self._channels.values()))

@@ -180,8 +180,10 @@ def test_what_has_no_effect(stack: Stack, telegram: Telegram) -> None:
     telegram.reply(question, "no", OLIVIA, age=310)
     telegram.wait_for(lambda it: it["chat_id"] == str(GROUP) and it["text"].startswith("This came too late"))
     telegram.reply(number, "reject", OLIVIA)  # a reply to no question
-    telegram.write("/link WRONGCOD", STRANGER)
+    for _number in range(6):
+        telegram.write("/link WRONGCOD", STRANGER)
     private(telegram, STRANGER, "This code is wrong")
+    private(telegram, STRANGER, "Too many attempts.")
     telegram.write("/start", STRANGER)
     code = stack.post("/api/admin/team-chat/code", {}, token=stack.olivia()).json["code"]
     telegram.write(f"/link {code}", STRANGER, {"id": GROUP, "type": "supergroup"})
@@ -319,7 +321,9 @@ def test_what_the_doctor_finds(telegram: Telegram, monkeypatch: pytest.MonkeyPat
     assert "channel is no group" in found
 
 
-def test_no_secret_is_logged_and_all_is_counted(stack: Stack) -> None:
+def test_no_secret_is_logged_and_all_is_counted(stack: Stack, telegram: Telegram) -> None:
+    number = open_message(telegram, new_applicant(stack))
+    assert said(telegram, telegram.click(number, "approve", OLIVIA)).startswith("You approved")
     metrics = scrape(stack.daemon)
     assert metrics.of("companion_team_chat_actions_total", platform="telegram", outcome="done") >= 1
     assert TOKEN not in "\n".join(stack.daemon.log)

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -13,7 +13,7 @@ from peewee import OperationalError
 
 from regsvc.app.app import App
 from regsvc.config.host_sections import TeamChat
-from regsvc.core.errors import ChatCodeInvalid, RateLimited, Unauthorized
+from regsvc.core.errors import ChatCodeInvalid, InternalServerError, RateLimited, Unauthorized
 from regsvc.database.audit import Actor
 from regsvc.database.models import Invitation, OutboxEntry, Reader, TeamChatEvent, TeamChatLink, TeamChatMessage
 from regsvc.team_chat.decisions import ChatReceiver, Click, Person, TeamDecisions
@@ -69,11 +69,17 @@ def make_decisions(services: ServiceHarness, clock: ManualClock) -> TeamDecision
     return TeamDecisions(app.team_accounts, app.team, app.services.decisions, cards, app.team_chat_queue, clock)
 
 
-def test_a_click_that_lost_a_race_is_done_once(services: ServiceHarness, clock: ManualClock) -> None:
+def make_receiver(services: ServiceHarness, count: Callable[[str, str], None]) -> ChatReceiver:
+    app = services.app
+    cards = Cards(app.services.users, app.questionnaire_results.find_of, app.translations, "")
+    told = app.team_chat_queue, services.clock
+    decisions = TeamDecisions(app.team_accounts, app.team, app.services.decisions, cards, *told)
+    return ChatReceiver(decisions, app.worker, app.translations, lambda: None, count, services.clock)
+
+
+def test_a_click_that_lost_a_race_is_done_once(services: ServiceHarness) -> None:
     """The worker repeats it, by when it is remembered as received."""
-    app, tried = services.app, list[int]()
-    decisions = make_decisions(services, clock)
-    run = ChatReceiver(decisions, app.worker, app.translations, lambda: None, lambda *_: None, clock).run
+    run, tried = make_receiver(services, lambda *_: None).run, list[int]()
 
     def decide() -> str:
         tried.append(1)
@@ -85,6 +91,21 @@ def test_a_click_that_lost_a_race_is_done_once(services: ServiceHarness, clock: 
     with pytest.raises(Unauthorized):
         asyncio.run(run("discord", "7", decide))
     assert len(tried) == 2
+
+
+def test_a_bug_is_logged_counted_and_told(services: ServiceHarness, caplog: pytest.LogCaptureFixture) -> None:
+    counted = list[tuple[str, str]]()
+    receiver = make_receiver(services, lambda *what: counted.append(what))
+
+    def fail() -> None:
+        raise KeyError("something secret")
+
+    with pytest.raises(InternalServerError) as raised:
+        asyncio.run(receiver.run("telegram", "666:7", fail))
+    assert "report this number to the administrator: 666:7" in receiver.translations.refusal(raised.value, "en")
+    assert counted == [("telegram", "internal")]
+    assert "telegram: what it sent as 666:7 failed: KeyError at" in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_a_signal_names_nobody_where_names_are_not_told(services: ServiceHarness) -> None:
@@ -146,8 +167,8 @@ def test_a_code_works_once_and_for_ten_minutes(services: ServiceHarness, clock: 
 
 
 @contextmanager
-def receiving(app: App) -> Iterator[None]:
-    """Let the app deliver to the team's chats, and receive from them, on a thread."""
+def receiving(app: App, telegram: Telegram) -> Iterator[None]:
+    """Let the app deliver to the team's chats, and receive from them, on a thread; at the end Telegram goes away."""
     started, [updates] = threading.Event(), app.services.team_chat.telegram
     delivery, loops = app.deliveries[-1], list[asyncio.AbstractEventLoop]()
 
@@ -155,6 +176,8 @@ def receiving(app: App) -> Iterator[None]:
         loops.append(asyncio.get_running_loop())
         started.set()
         await asyncio.gather(delivery.run(), updates.run())
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*rest, return_exceptions=True)  # the connection of a request that was given up
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(asyncio.run, run())
@@ -164,6 +187,7 @@ def receiving(app: App) -> Iterator[None]:
         finally:
             for stop in (delivery.stop, updates.stop):
                 loops[0].call_soon_threadsafe(stop)
+            telegram.go_away()
             running.result()
 
 
@@ -180,7 +204,7 @@ def test_an_hour_without_telegram(
         def told(name: str, part: str) -> int:
             return telegram.wait_for(lambda it: it["text"].startswith(name) and part in it["text"])
 
-        with receiving(app):
+        with receiving(app, telegram):
             telegram.write(f"/link {app.team_accounts.issue_code(rita.id)}", 1)
             telegram.wait_for(lambda it: "you decide here as" in it["text"])
             for name in ("Alice", "Bob"):
