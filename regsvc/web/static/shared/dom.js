@@ -99,18 +99,6 @@ export function definitionList(entries) {
   return make("dl", {}, rows);
 }
 
-/**
- * Tell style sheets the height of an element that covers the end of the page, 0 while it is hidden: the page leaves so
- * much room.
- *
- * @param {HTMLElement} element
- * @param {string} property such as "--tray"
- */
-export function tellHeight(element, property) {
-  const tell = () => document.documentElement.style.setProperty(property, `${element.offsetHeight}px`);
-  new ResizeObserver(tell).observe(element, { box: "border-box" });
-}
-
 let lastId = 0;
 
 /**

@@ -1,12 +1,13 @@
 // The bar at the foot of the page: the last pending decision with a button to undo it, in a height that does not
 // change, and on request all of them, with the seconds until each is sent (again). Unsent and refused ones always show.
 
-import { button, make, replaceContent, tellHeight, uniqueId } from "../../shared/dom.js";
+import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { effect, Signal } from "../../shared/signal.js";
 import { askPassword } from "../decisions/actions.js";
 import { wordReason } from "../decisions/saved-reasons.js";
 import { describeDecision, formatNumber, listNames, statusInSentence } from "../phrases.js";
+import { leaveRoom } from "../room-below.js";
 
 /** @typedef {import("./decision-sender.js").DecisionSender} DecisionSender */
 /** @typedef {import("./pending-decision.js").PendingDecision} PendingDecision */
@@ -41,7 +42,7 @@ export class PendingBar {
       buttons,
       this.list,
     );
-    tellHeight(this.element, "--tray");
+    leaveRoom(this.element, "--tray");
     effect(() => this.render());
   }
 

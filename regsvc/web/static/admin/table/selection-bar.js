@@ -1,8 +1,9 @@
 // The bar about the selection in a table: how many rows are selected, and what can be done with them.
 
-import { make, tellHeight } from "../../shared/dom.js";
+import { make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { formatNumber } from "../phrases.js";
+import { leaveRoom } from "../room-below.js";
 
 /**
  * @param {import("../view-context.js").ViewContext} context
@@ -24,7 +25,7 @@ export function selectionBar(context, table, actions) {
     make("div", { class: "row-actions" }, actions),
     clear,
   );
-  tellHeight(bar, "--selection");
+  leaveRoom(bar, "--selection");
   context.effect(() => {
     const { size } = table.selectedKeys.value;
     const text = t("chosen", { count: formatNumber(size) });

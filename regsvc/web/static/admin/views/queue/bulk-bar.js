@@ -1,8 +1,9 @@
 // The bar above the list of applicants while some are selected: how many, and the decisions about all of them.
 
-import { button, make, tellHeight } from "../../../shared/dom.js";
+import { button, make } from "../../../shared/dom.js";
 import { t } from "../../../shared/i18n.js";
 import { formatNumber } from "../../phrases.js";
+import { leaveRoom } from "../../room-below.js";
 import { renderActions } from "./applicant.js";
 
 /**
@@ -22,7 +23,7 @@ export function bulkBar(context, queue, { act, selectAll }) {
   const none = button(t("choose_none"), () => queue.selectNone(), "plain");
   const buttons = make("div", { class: "text-buttons" }, all, none);
   const element = make("div", { class: "bulk", hidden: true }, renderActions(act), count, buttons);
-  tellHeight(element, "--bulk");
+  leaveRoom(element, "--bulk");
   context.effect(() => {
     const { selected, left } = queue;
     const values = { count: formatNumber(selected.size), total: formatNumber(left) };

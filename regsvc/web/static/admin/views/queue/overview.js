@@ -71,17 +71,38 @@ function figure(label, value) {
 }
 
 /**
- * Draw a bar for each day.
+ * Draw a bar for each day, the highest as tall as the picture.
  *
  * @param {DecidedDay[]} days
  */
 function bars(days) {
   const most = Math.max(1, ...days.map(({ approved, rejected }) => approved + rejected));
-  const element = make("span", { class: "bars", role: "img", "aria-label": days.map(describeDay).join("; ") });
-  for (const day of days) {
-    const bar = make("span", { title: describeDay(day) });
-    bar.style.blockSize = `${(100 * (day.approved + day.rejected)) / most}%`;
-    element.append(bar);
+  const label = days.map(describeDay).join("; ");
+  const picture = draw("svg", {
+    class: "bars",
+    viewBox: `0 0 ${days.length * 5} 10`,
+    role: "img",
+    "aria-label": label,
+  });
+  days.forEach((day, index) => {
+    const height = Math.max(1, (10 * (day.approved + day.rejected)) / most);
+    const bar = draw("rect", { x: index * 5, y: 10 - height, width: 4, height });
+    const title = draw("title", {});
+    title.textContent = describeDay(day);
+    bar.append(title);
+    picture.append(bar);
+  });
+  return picture;
+}
+
+/**
+ * @param {string} tag
+ * @param {Record<string, string | number>} attributes
+ */
+function draw(tag, attributes) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    element.setAttribute(name, String(value));
   }
   return element;
 }
