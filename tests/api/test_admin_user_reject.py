@@ -20,7 +20,7 @@ def test_the_reason_is_stored_mailed_and_shown_to_its_owner(stack: Stack) -> Non
     assert stack.user(alice)["reason"] == "an impolite name"
     assert stack.user(alice)["reviewedBy"] == "Olivia"
     letter = stack.smtp.wait_for(alice.email, 2)
-    assert "can't accept your application" in letter.text
+    assert "can’t accept your application" in letter.text
     assert "an impolite name" in letter.text
 
     login = stack.login(alice)

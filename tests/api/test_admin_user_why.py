@@ -11,7 +11,7 @@ def test_the_first_problem_is_the_answer_and_the_rest_is_told(stack: Stack) -> N
     assert reply.status == 200, reply.text
     answer, steps = reply.json["answer"], reply.json["steps"]
     assert (answer["name"], answer["code"], answer["helper"]) == ("review", "pending", "operator")
-    assert answer["text"].startswith(f"{alice.name} has been waiting for an operator's review since ")
+    assert answer["text"].startswith(f"{alice.name} has been waiting for an operator’s review since ")
     assert answer == next(step for step in steps if step["verdict"] == "problem")
     assert [step["code"] for step in steps] == ["registered", "email_proven", "pending", "server_off", "spelling"]
 

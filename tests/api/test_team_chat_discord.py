@@ -23,7 +23,7 @@ from tests.support.watching import ask_until, scrape
 RITA, ALICE_ON_DISCORD, STRANGER = "6000000000000000002", "6000000000000000003", "6000000000000000009"
 RITA_AS_PLAYER, SHUT = "6000000000000000004", "6000000000000000005"
 UNKNOWN = "No application that can be decided here belongs to this message."
-DECIDED = "This cannot be done while the user's status is approved."
+DECIDED = "This cannot be done while the user’s status is approved."
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])

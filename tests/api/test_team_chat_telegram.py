@@ -22,7 +22,7 @@ from tests.support.stack import MakeStack, Person, Stack
 from tests.support.watching import ask_until, scrape
 
 OLIVIA, STRANGER, RITA, ALICE, SHUT = 7001, 7002, 7003, 7004, 7005
-DECIDED = "This cannot be done while the user's status is approved."
+DECIDED = "This cannot be done while the user’s status is approved."
 JOINER = "\u2060"
 
 

@@ -24,7 +24,7 @@ def test_alice_switches_it_off(stack: Stack) -> None:
     told = stack.smtp.wait_for(alice.email, counts=lambda letter: "verification is on" in letter.subject)
     assert (alice.name in told.text, "/account" in told.text) == (True, True)
     told = stack.smtp.wait_for(alice.email, counts=lambda letter: "verification is off" in letter.subject)
-    assert "If this wasn't you" in told.text
+    assert "If this wasn’t you" in told.text
     for path in (OFF, CODES):
         assert_refused(stack.post(path, body, token=enrolled.token), 409, "totp_not_on")
 

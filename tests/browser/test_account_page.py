@@ -60,7 +60,7 @@ def test_who_came_in_the_game_is_promised_a_mail_once_it_can_be_sent(stack: Stac
     page.get_by_label("Verification code").fill(find_code(stack.smtp.wait_for(greta.email, 1).text))
     page.get_by_label("Current password").fill(greta.password)
     page.get_by_role("button", name="Change e-mail address").click()
-    expect(page.get_by_text(f"we'll e-mail the decision to {greta.email}")).to_be_visible()
+    expect(page.get_by_text(f"we’ll e-mail the decision to {greta.email}")).to_be_visible()
 
 
 def test_who_was_asked_is_led_to_the_question(stack: Stack, open_page: OpenPage) -> None:
@@ -170,7 +170,7 @@ def test_a_session_that_ended_elsewhere_is_told(stack: Stack, open_page: OpenPag
     stack.decides("password", bob, password="olivias-choice")
     opened(page, "My data")
     page.get_by_role("button", name="Download").click()
-    expect(page.get_by_role("status")).to_have_text("You've been logged out. Please log in again.")
+    expect(page.get_by_role("status")).to_have_text("You’ve been logged out. Please log in again.")
     expect(page.get_by_label("Name or e-mail address")).to_have_value(bob.name)
     log_in(page, bob, "olivias-choice")
     expect(page.get_by_role("heading", name=bob.name)).to_be_visible()

@@ -126,7 +126,7 @@ def test_a_ban_arrives_in_another_window_and_a_right_may_be_lost(stack: Stack, o
     operators.dismiss(oscar)
     ask_until(lambda: stack.get("/api/admin/verify", token=other_session).status, lambda status: status == 401)
     second.go("#queue")
-    expect(second.notice).to_have_text("You've been logged out. Please log in again.")
+    expect(second.notice).to_have_text("You’ve been logged out. Please log in again.")
     operators.appoint(oscar)
     second.log_in()
     expect(second.page.locator(".queue")).to_be_visible()

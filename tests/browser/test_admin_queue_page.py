@@ -133,7 +133,7 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     expect(dialog).to_contain_text("Reject 2 people?")
     dialog.get_by_label("Reason, in your own words").fill("No alts.")
     dialog.get_by_role("button", name="Save this reason").click()
-    dialog.get_by_label("Don't send an e-mail").check()
+    dialog.get_by_label("Don’t send an e-mail").check()
     dialog.get_by_label("Allow a new application right away").check()
     assert find_serious_faults(page, ["dialog"]) == []
     standing_clock(page)
@@ -145,7 +145,7 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     expect(dialog.get_by_label("No reason")).to_be_checked()
     assert box_of(dialog) == place
     page.keyboard.press("2")
-    words, hint = dialog.locator("textarea"), dialog.get_by_text("Sent in each user's language.")
+    words, hint = dialog.locator("textarea"), dialog.get_by_text("Sent in each user’s language.")
     expect(words).to_have_value(re.compile("This name cannot be used here"))
     expect(hint).to_be_visible()
     assert box_of(dialog) == place
@@ -451,9 +451,9 @@ def test_olivia_asks_alice_answers_on_her_phone_and_is_approved(stack: Stack, op
     card.get_by_role("button", name="Ask…").click()
     dialog.get_by_label("Question").fill("Who are you?")
     dialog.get_by_role("button", name="Send the question").click()
-    expect(olivia.notice).to_contain_text("Can't be e-mailed")
+    expect(olivia.notice).to_contain_text("Can’t be e-mailed")
     row.click()
-    expect(card).to_contain_text("The application waits for the applicant's answer.")
+    expect(card).to_contain_text("The application waits for the applicant’s answer.")
     expect(card.locator(".asked")).to_contain_text("Not answered")
 
     expect(phone.get_by_text("Which Bob?")).to_be_visible()
@@ -668,7 +668,7 @@ def test_who_leaves_or_is_logged_out_finds_it_all_again(stack: Stack, open_page:
     token = page.evaluate("JSON.parse(sessionStorage['companion.admin']).token")
     assert stack.post("/api/logout", {}, token=token).status == 200
     page.clock.run_for(11_000)
-    expect(olivia.notice).to_have_text("You've been logged out. Please log in again.")
+    expect(olivia.notice).to_have_text("You’ve been logged out. Please log in again.")
     expect(olivia.pending_bar).to_contain_text(f"Approve {name}")
     expect(olivia.pending_bar).to_contain_text("Not sent")
     assert stack.user(Person(name, "", ""))["status"] == "pending"

@@ -46,7 +46,7 @@ def register(
     page.get_by_label("E-mail address").fill("not an address")
     page.get_by_label("Result of the sum").fill(answer_to(services.app, captcha["token"]))
     page.get_by_role("button", name="Register").click()
-    expect(page.get_by_text("That doesn't look like an e-mail address.")).to_be_visible()
+    expect(page.get_by_text("That doesn’t look like an e-mail address.")).to_be_visible()
     page.get_by_label("E-mail address").fill(email)
     if is_answer_lost:
         press_register(page)
@@ -66,7 +66,7 @@ def test_from_the_registration_to_a_link_handed_over(
     expect_first_step_drawn(page)
     register(page, services, address, "Alice", "alice@example.org", is_answer_lost=True)
     expect_received(page)
-    expect(page.get_by_text("we can't e-mail you a new one")).to_be_visible()
+    expect(page.get_by_text("we can’t e-mail you a new one")).to_be_visible()
     page.get_by_text("Wrong e-mail address?").click()
     expect(page.get_by_label("Your e-mail address")).to_have_value("alice@example.org")
     page.get_by_label("Your e-mail address").fill("alice@example.net")
@@ -109,7 +109,7 @@ def test_without_authme_no_page_speaks_of_a_password(
     expect_received(page)
     expect(page.get_by_text("password")).to_have_count(0)
     services.decide("approve", "Alice")
-    expect(page.get_by_role("status")).to_contain_text("You're in, Alice!")
+    expect(page.get_by_role("status")).to_contain_text("You’re in, Alice!")
     expect(page.get_by_text("password")).to_have_count(0)
 
 

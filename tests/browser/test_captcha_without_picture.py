@@ -45,7 +45,7 @@ def test_alice_registers_without_seeing_a_picture(stack: Stack, open_page: OpenP
     expect(page.get_by_role("img", name="Captcha picture")).to_be_visible()
     assert not [url for url in loaded if WORKER in url], "loaded only when wanted"
 
-    press_with_keyboard(page, page.get_by_role("button", name="I can't see the picture"))
+    press_with_keyboard(page, page.get_by_role("button", name="I can’t see the picture"))
     expect(page.get_by_role("button", name="Use a picture instead")).to_be_focused()
     expect(page.get_by_role("status").filter(has_text="Your browser has solved the puzzle")).to_be_visible()
     expect(page.get_by_role("img", name="Captcha picture")).to_be_hidden()
@@ -60,7 +60,7 @@ def test_alice_registers_without_seeing_a_picture(stack: Stack, open_page: OpenP
 
     alice.give_code()
     alice.fill_name()
-    press_with_keyboard(page, page.get_by_role("button", name="I can't see the picture"))
+    press_with_keyboard(page, page.get_by_role("button", name="I can’t see the picture"))
     page.get_by_label("Minecraft username").press("Enter")  # at once: the request waits for the solution
     expect(page.get_by_role("heading", name="Your application")).to_be_visible()
 
@@ -69,7 +69,7 @@ def test_a_browser_that_cannot_solve_it_shows_the_picture(stack: Stack, open_pag
     page = open_page("/server", may_complain=True)
     page.route(f"**/{WORKER}*", lambda route: route.abort())
     page.goto(f"{stack.daemon.base_url}/account")
-    choose = page.get_by_role("button", name="I can't see the picture")
+    choose = page.get_by_role("button", name="I can’t see the picture")
     expect(choose).to_be_visible()
     choose.click()
     expect(page.get_by_text("Please use the picture.")).to_be_visible()

@@ -57,10 +57,10 @@ def test_alice_registers_and_is_approved(stack: Stack, apply: Apply) -> None:
     alice = apply()
     at_name(alice).give_name()
     expect_received(alice.page)
-    expect(alice.page.get_by_text(f"We'll e-mail the decision to {alice.person.email}")).to_be_visible()
+    expect(alice.page.get_by_text(f"We’ll e-mail the decision to {alice.person.email}")).to_be_visible()
     assert not is_wider_than_the_screen(alice.page)
     stack.decides("approve", alice.person)
-    expect(alice.page.get_by_role("status")).to_contain_text(f"You're in, {alice.person.name}!")
+    expect(alice.page.get_by_role("status")).to_contain_text(f"You’re in, {alice.person.name}!")
     assert stack.login(alice.person).json["status"] == "approved"
     assert stack.authme.login(alice.person.name, alice.person.password)
 
@@ -248,7 +248,7 @@ def test_a_password_may_be_left_for_later(stack: Stack, apply: Apply) -> None:
 def test_an_address_that_is_none_is_told_and_a_wrong_one_mended(apply: Apply) -> None:
     alice = apply(may_complain=True)
     alice.give_email("alice")
-    assert "doesn't look like" in error_at(alice.page, "E-mail address")
+    assert "doesn’t look like" in error_at(alice.page, "E-mail address")
     alice.give_email("alice@[192.0.2.1]")
     assert "not accepted" in error_at(alice.page, "E-mail address")
     alice.give_email("somebody.else@example.org")
@@ -259,7 +259,7 @@ def test_an_address_that_is_none_is_told_and_a_wrong_one_mended(apply: Apply) ->
     alice.press("Use alice@gmail.com")
     expect(alice.page.get_by_label("E-mail address")).to_have_value("alice@gmail.com")
     alice.give_email("alice@gmial.com")
-    expect(alice.page.get_by_text("We've sent an e-mail to alice@gmial.com")).to_be_visible()  # it may exist
+    expect(alice.page.get_by_text("We’ve sent an e-mail to alice@gmial.com")).to_be_visible()  # it may exist
     alice.press("Back")
     alice.give_email()
     alice.give_code()
@@ -276,7 +276,7 @@ def test_in_a_tunnel_and_while_the_game_is_away_nothing_typed_is_lost(stack: Sta
     at_name(alice)
     with table_missing(stack):
         alice.give_name()
-        expect(alice.page.get_by_role("status")).to_contain_text("cannot reach the game server's accounts")
+        expect(alice.page.get_by_role("status")).to_contain_text("cannot reach the game server’s accounts")
     expect(alice.page.get_by_label(NAME)).to_have_value(alice.person.name)
     expect(alice.page.get_by_label(PASSWORD, exact=True)).to_have_value(alice.person.password)
     alice.press("Register")

@@ -39,7 +39,7 @@ ANSWERS = {
     "Steva": ("but Steve has", "join under that name"),
     "no way!": ("is no name that players can have", "register under another one"),
     "Nat": ("is in the game, but no user here yet", "companion sync"),
-    "Paul": ("has been waiting for an operator's review since", "approve or reject"),
+    "Paul": ("has been waiting for an operator’s review since", "approve or reject"),
     "Rita": ("was rejected (too young) and may apply again from", "approve them"),
     "Rob": ("was rejected (too young) and may apply again now", "approve them"),
     "Ben": ("is banned for good (griefing)", "unban them"),
@@ -50,8 +50,8 @@ ANSWERS = {
     "Max": ("is hashed with MD5VB", "legacyHashes"),
     "Ron": ("was removed in the game", "companion users password Ron"),
     "Fay": ("registered in the game by somebody else, or anew", "which password counts"),
-    "Liv": ("is locked in AuthMe's table", "companion users password Liv --link"),
-    "Will": ("is not ready in AuthMe's table yet", "companion sync"),
+    "Liv": ("is locked in AuthMe’s table", "companion users password Liv --link"),
+    "Will": ("is not ready in AuthMe’s table yet", "companion sync"),
     "Oli": ("AuthMe knows Oli as OLI", "join as OLI"),
     "Tina": ("was taken off the allowlist in the game", "choose “Put back on the list”"),
     "Nick": ("The UUID of Nick is not known", "/whitelist add Nick"),
@@ -137,7 +137,7 @@ def test_the_first_sentence_names_the_cause_and_the_remedy(
     assert len(ANSWERS) >= 25
 
     everything = run("why", "sven", "--all").output
-    assert "ok: Sven is on the game's allowlist." in everything
+    assert "ok: Sven is on the game’s allowlist." in everything
     assert "problem: The name is Sven, and the game tells upper from lower case: join as Sven." in everything
     shown = json.loads(run("why", "Sven", "--json").output)
     assert (shown["answer"]["code"], shown["answer"]["helper"]) == ("server_off", "host")
@@ -151,5 +151,5 @@ def test_the_first_sentence_names_the_cause_and_the_remedy(
     assert run("why", "Sven").output.startswith("AuthMe caches players and may still see Sven as before: wait until")
     game_server.write_properties(white_list="false", server_port=free_port())
     authme_table.database.execute(f"DROP TABLE {authme_table.name}")
-    assert run("why", "Nora").output.startswith("AuthMe's table cannot be read")
-    assert "unknown: AuthMe's table cannot be read" in run("why", "Will").output, "who was in it may be in it still"
+    assert run("why", "Nora").output.startswith("AuthMe’s table cannot be read")
+    assert "unknown: AuthMe’s table cannot be read" in run("why", "Will").output, "who was in it may be in it still"

@@ -12,10 +12,12 @@ import pytest
 from regsvc.core.errors import REFUSALS, Banned, InvalidEmail, InvalidPassword, RateLimited, WrongStatus
 from regsvc.core.i18n.languages import negotiate_language
 from regsvc.core.i18n.translations import OPERATORS_SECTIONS, Translations, load_translations
+from regsvc.notifications.mail import templates
 from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS
 from tests.support.each import assert_each
 
 BUILT_IN = load_translations()
+MAILS = Path(templates.__file__).with_name("texts")
 MOST_COMMON_WORDS = 2  # "Minecraft Server" may be the same in another language
 AFTER_A_NUMBER = re.compile(
     r"\{(?:count|score|seconds|minutes|remainingSeconds|digits|typed|points|online|(?:min|max|pass_?|open_?)\w*)\}"
@@ -116,6 +118,15 @@ def test_every_language_says_the_same(language: str) -> None:
     assert_each(sorted(BUILT_IN.keys(language)), check)
 
 
+@pytest.mark.parametrize("language", BUILT_IN.languages)
+def test_apostrophes_and_quotes_are_typographic(language: str) -> None:
+    """In all that people read, mails included."""
+    texts = {key: BUILT_IN.text(key, language) for key in BUILT_IN.keys(language)}
+    texts |= {str(file): file.read_text(encoding="utf-8") for file in (MAILS / language).glob("*.txt")}
+    assert len(texts) > len(BUILT_IN.keys(language))
+    assert [key for key, text in texts.items() if re.search("['\"]", text)] == []
+
+
 @pytest.mark.parametrize("language", AFTER_NUMBERS)
 def test_a_number_is_followed_by_a_word_that_fits_every_number(language: str) -> None:
     """There are no plural forms: a word that has one stands where the number is hardly ever 1."""
@@ -139,7 +150,7 @@ def test_facts_are_filled_into_the_text() -> None:
 
 
 def test_a_status_is_translated() -> None:
-    assert BUILT_IN.refusal(WrongStatus("banned"), "en") == "This cannot be done while the user's status is banned."
+    assert BUILT_IN.refusal(WrongStatus("banned"), "en") == "This cannot be done while the user’s status is banned."
     assert BUILT_IN.refusal(WrongStatus("banned"), "zh") == "用户当前状态为“已封禁”，无法执行此操作。"
 
 

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from importlib import import_module
@@ -261,3 +262,9 @@ def test_no_guarantee_is_left_out() -> None:
     numbers = [int(number) for number in re.findall(r"^\* R(\d+): \S", promises, re.MULTILINE)]
     assert numbers == [*range(1, len(numbers) + 1)]
     assert [int(number) for number in re.findall(r"^\* R(\d+): `tests/", tests, re.MULTILINE)] == numbers
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "regsvc").glob("**/translations/*.toml")), ids=name_of)
+def test_translations_can_be_read_and_have_no_key_twice(file: Path) -> None:
+    """As two branches may have added it."""
+    assert tomllib.loads(file.read_text(encoding="utf-8"))

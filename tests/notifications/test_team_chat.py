@@ -226,7 +226,7 @@ def test_an_hour_without_telegram(
             assert not callbacks(telegram.messages[alice])
             assert callbacks(telegram.messages[told("Carla", "wants to join")])
             again = telegram.answer_to(telegram.send_callback(approve, alice, 1))["text"]
-            assert again == "This cannot be done while the user's status is rejected."
+            assert again == "This cannot be done while the user’s status is rejected."
             assert telegram.answer_to(telegram.click(bob, "approve", 1))["text"] == "You approved Bob."
             told("Bob", "Approved by Rita (Telegram).")
         assert [services.user(name).status for name in ("Alice", "Bob", "Carla")] == ["rejected", "approved", "pending"]
