@@ -62,3 +62,17 @@ def test_who_was_rejected_waits_under_this_name_or_with_this_address(make_stack:
     unproven = stack.post("/api/register", {"username": another.name, "email": another.email, "code": "000000"})
     assert_refused(unproven, 422, "invalid_code", field="code")  # which tells nobody else
     assert stack.register(alice).status == 201
+
+
+def test_an_address_that_was_typed_in_the_game_is_not_proven(stack: Stack) -> None:
+    """The token was read at /account by who typed it there, and mailed to the address of somebody else."""
+    alice, mallory = stack.newcomer("alice"), stack.newcomer("mallory")
+    stack.authme.register(mallory.name, mallory.password, alice.email)
+    stack.sync()
+    stack.decides("ask", mallory, question="Who are you?")
+    status = stack.get("/api/user/status", {"username": mallory.name}, token=stack.user_token(mallory))
+    token = status.json["data"]["applicationToken"]
+    stack.decides("reject", mallory, mayReapply=True)
+    another = replace(alice, name=stack.newcomer("mallory").name)
+    assert_refused(apply_again(stack, another, token), 422, "invalid_code", field="applicationToken")
+    assert stack.register(alice).status == 201
