@@ -66,6 +66,7 @@ _STATUS_INTERVAL = timedelta(minutes=1)
 _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
 _SPREAD = timedelta(minutes=10)  # of what many daemons that start together should not do together
 _ADDRESSES_EVERY = timedelta(minutes=5)
+_SETTINGS_EVERY = 3 * POLL_INTERVAL  # each look takes a wake-up more, for the answer of a server
 _UNWRITABLE = "the database cannot be written: its disk is full or read-only"
 PRELOADED = ("email_validator", "regsvc.core.http_client")
 """What the event loop would be the first to import."""
@@ -309,7 +310,7 @@ class Daemon:
             Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
             Job("installation", POLL_INTERVAL, app.follow_installation, look=has_installation_changed),
             in_game("rights", run=run(app.lost_rights.end), look=app.lost_rights.have_changed, runs_at_start=True),
-            Job("settings", POLL_INTERVAL, run(app.settings.load), look=have_settings_changed, runs_at_start=True),
+            Job("settings", _SETTINGS_EVERY, run(app.settings.load), look=have_settings_changed, runs_at_start=True),
             in_game("game files", run=self._game_files.apply, look=self._game_files.look),
         ]
         if services.updates.is_enabled:
