@@ -13,7 +13,8 @@ COMPARED_FIELDS: Final = ("realname", "hash", "salt", "email", "regdate")
 """The fields of `PlayerRow`, beside the name, that the sync bases its decisions on."""
 _SHIFT: Final = 12
 _MASK: Final = (1 << 40) - 1  # thousands of rows add up exactly in a DOUBLE, the cheapest type for SUM
-_RANGES_PER_STATEMENT: Final = 200
+_RANGES_PER_STATEMENT: Final = 25
+"""The server compares every row with every range: as many as cost less than another statement."""
 MAX_SHIFT: Final = 13
 """Upper limit of `IdColumn.shift`. Ids that need more are sparse: a dense bucket could have too many rows for an exact
 sum.
@@ -142,8 +143,7 @@ class SharedTable:
     def rows_of_buckets(self, numbers: Iterable[int]) -> Iterator[tuple[str, str]]:
         """Yield (FROM clause, condition) pairs that select the rows of these buckets as `a`.
 
-        Of rows in other buckets at most the names are read. Each pair covers so few buckets that it does not matter
-        that the server compares every row with every range.
+        Of rows in other buckets at most the names are read.
         """
         if self._ids is not None:
             column, shift = f"a.`{self._ids.column}`", self._ids.shift
