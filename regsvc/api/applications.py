@@ -192,6 +192,7 @@ async def change_answers(call: ApiHandler, request: ChangeAnswersRequest) -> App
     errors.AnswerTooLong,
     errors.RateLimited,
     credentials=(APPLICATION_TOKEN,),
+    has_large_body=True,
 )
 async def answer_question(call: ApiHandler, request: AnswerQuestionRequest) -> ApplicationReply:
     """Answer the newest question of the team, for whose review the application then waits again.
