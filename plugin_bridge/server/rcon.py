@@ -141,7 +141,7 @@ async def open_rcon(address: RconAddress, max_seconds: float = _MAX_SECONDS) -> 
 
 
 _NAME: Final = re.compile(r"(?=.*[A-Za-z0-9_])[A-Za-z0-9_.*+-]{1,32}")
-_MAX_REASON_LENGTH: Final = 120  # characters; at most 480 bytes of the 1446 a command may have
+_MAX_REASON_LENGTH: Final = 240  # characters; at most 960 bytes of the 1446 a command may have
 MAX_VALUE_LENGTH: Final = 36
 _VALUE: Final = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_VALUE_LENGTH}}}")
 _PLACEHOLDER: Final = re.compile(r"\{([a-z]+)\}")

@@ -16,7 +16,7 @@ from regsvc.core.shared_lookup import SharedLookup
 from regsvc.core.text import name_key
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
-from regsvc.database.models import PENDING, User
+from regsvc.database.models import PENDING, REJECTED, User
 from regsvc.users.retention import find_reapply_at
 
 
@@ -95,6 +95,7 @@ class StatusLookup:
         reapply_at = self._find_reapply_at(user)
         is_owner = session is not None and session.user_id == user.id
         has_to_answer = user.status == PENDING and user.asked_at is not None
+        may_reapply = user.status == REJECTED and user.email_key is not None and reapply_at is None
         if session is not None and (session.is_admin or is_owner):
             return UserStatus(
                 user.username,
@@ -106,7 +107,7 @@ class StatusLookup:
                 reviewed_at=user.reviewed_at,
                 ban_expires_at=user.ban_expires_at,
                 reapply_at=reapply_at,
-                application_token=self._tokens.token_of(user) if is_owner and has_to_answer else None,
+                application_token=self._tokens.token_of(user) if is_owner and (has_to_answer or may_reapply) else None,
             )
         is_told = self._is_open_to_all or self._proves(proof)
         return UserStatus(user.username, user.status, reapply_at=reapply_at if is_told else None)

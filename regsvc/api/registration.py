@@ -124,7 +124,8 @@ ApplicationToken = Annotated[
 ]
 
 ANSWERS_WITH: Final = Meta(
-    description="For the owner, while a question of the team waits for the answer: opens the application."
+    description="For the owner, while a question of the team waits for the answer, or a rejected application can be "
+    "made anew: opens the application."
 )
 CAN_BE_MAILED: Final = Meta(description="Whether mails about the user, such as decisions, have an address to go to.")
 REAPPLY_AT: Final = Meta(description="When the name of a rejected user can be registered again, until then.")

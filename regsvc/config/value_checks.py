@@ -42,7 +42,7 @@ Values = Mapping[str, str | None]
 MIN_KEY_LENGTH = 32
 COMMAND_VALUES: Final = ("username", "uuid", "language")
 """What a console command may contain, each in braces."""
-MAIL_PLACEHOLDERS = ("from", "from_name", "from_email", "to", "subject", "text", "html", "id")
+MAIL_PLACEHOLDERS = ("from", "from_name", "from_email", "to", "subject", "text", "html", "id", "reply_to")
 """What `mail.http_body` may contain, each in braces."""
 _WEB_ADDRESS = re.compile(r"""https?://[^\s/?#@;,'"\\]+(?:[/?#]\S*)?""")  # the host is part of a page's CSP
 # What examples, tutorials and samples put in place of a secret; added digits and punctuation do not help.

@@ -461,9 +461,10 @@ class RconTransport(Transport):
             return _fill_in(message, payload, uuid)
         if message.template == "pardon":
             return pardon(message.recipient)
-        given = self._translations.reason(payload["reason"], message.language)
+        given = " ".join((self._translations.reason(payload["reason"], message.language) or "").split())
         key = f"game.{payload['cause']}_because" if given else f"game.{payload['cause']}"
         reason = self._translations.text(key, message.language, server=self._server_name, reason=given)
+        reason = reason.replace("\n", " – ")  # before the line about the contact: the game shows one
         return ban(message.recipient, reason) if message.template == "ban" else kick(message.recipient, reason)
 
 

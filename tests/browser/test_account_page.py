@@ -7,6 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import find_serious_faults
+from tests.browser.applicant import expect_received
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.words import Words
 from tests.support.authenticator import Authenticator
@@ -40,10 +41,25 @@ def test_who_was_rejected_is_told_why_in_words_alone(stack: Stack, open_page: Op
     expect(page.get_by_text("Rejected", exact=True)).to_be_visible()
     expect(page.get_by_text(MARKUP, exact=True)).to_be_visible()
     expect(page.get_by_text(re.compile(r"apply again from .*20\d\d.*\.$"))).to_be_visible()
-    expect(page.get_by_role("link", name="Apply again")).to_be_visible()
+    expect(page.get_by_role("link", name="Apply again")).to_have_count(0)
     assert page.locator("#main img, #main b").count() == 0
     assert page.title().startswith("My account")
     assert not is_wider_than_the_screen(page)
+
+
+def test_applying_again_from_the_account_is_one_page(stack: Stack, open_page: OpenPage) -> None:
+    """The account knows the address and the name, so neither is asked for anew."""
+    rick = stack.pending("rick")
+    stack.decides("reject", rick, mayReapply=True)
+    page = logged_in(open_page, rick)
+    page.get_by_role("link", name="Apply again").click()
+    expect(page.get_by_role("heading", name="Apply again")).to_be_visible()
+    expect(page.get_by_text(f"{rick.email} is verified.")).to_be_visible()
+    expect(page.get_by_label("Minecraft username")).to_have_value(rick.name)
+    page.get_by_label("Password (optional)", exact=True).fill(rick.password)
+    page.get_by_role("button", name="Register").click()
+    expect_received(page)
+    assert stack.user(rick)["status"] == "pending"
 
 
 def test_who_came_in_the_game_is_promised_a_mail_once_it_can_be_sent(stack: Stack, open_page: OpenPage) -> None:

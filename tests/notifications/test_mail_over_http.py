@@ -47,12 +47,19 @@ def generic_of(service: MailService, body: str = JSON_BODY, **changes: object) -
 
 
 def letter(
-    to: EmailAddress = ALICE, *, html: bool = True, subject: str = "Grüße", text: str = f"Your code is {CODE}.\n"
+    to: EmailAddress = ALICE,
+    *,
+    html: bool = True,
+    subject: str = "Grüße",
+    text: str = f"Your code is {CODE}.\n",
+    reply_to: str = "",
 ) -> EmailMessage:
     message = EmailMessage()
     message["Subject"] = subject
     message["From"] = Address("Example Craft", addr_spec=f"noreply@{DOMAIN}")
     message["To"] = ALICE.envelope
+    if reply_to:
+        message["Reply-To"] = Address(addr_spec=reply_to)
     message["Date"] = datetime(2031, 5, 4, 12, 0, tzinfo=UTC)
     message["Message-ID"] = "<1f2e@play.example.org>"
     message.set_content(text)
@@ -141,6 +148,20 @@ def test_another_service_gets_what_the_host_describes(serve: Serve) -> None:
         "subject": "Grüße",
         "text": f"Your code is {CODE}.\n",
     }
+
+
+def test_answers_go_to_the_contact_whatever_the_service(serve: Serve) -> None:
+    body = '{"to": "{to}", "subject": "{subject}", "text": "{text}", "ReplyTo": "{reply_to}"}'
+    services = {kind: serve(kind) for kind in ("resend", "mailgun", "brevo", "generic")}
+    for kind, service in services.items():
+        backend = generic_of(service, body) if kind == "generic" else backend_of(service.config)
+        send(backend, reply_to="mods@example.org")
+        send(backend)
+    told = {"resend": "reply_to", "mailgun": "h:Reply-To", "brevo": "replyTo", "generic": "ReplyTo"}
+    for kind, name in told.items():
+        with_contact, without = services[kind].mails
+        assert with_contact[name] == ({"email": "mods@example.org"} if kind == "brevo" else "mods@example.org")
+        assert name not in without
 
 
 def test_addresses_are_those_of_the_services(serve: Serve) -> None:
@@ -337,6 +358,6 @@ def test_of_another_service_only_the_address_is_checked(serve: Serve) -> None:
 def test_every_placeholder_has_a_value(serve: Serve) -> None:
     service = serve("generic")
     body = "&".join(f"{name}={{{name}}}" for name in MAIL_PLACEHOLDERS)
-    send(generic_of(service, body))
+    send(generic_of(service, body), reply_to="mods@example.org")
     assert set(service.mails[0]) == set(MAIL_PLACEHOLDERS)
     assert all(service.mails[0].values())

@@ -39,7 +39,7 @@ def make_played(request: pytest.FixtureRequest, tmp_path: Path, console: RconSer
             request.param,
             tmp_path,
             server,
-            config={"game": game},
+            config={"game": game, "server": {"contact": "https://discord.gg/example"}},
             properties=console.properties,
             environment=environment,
         )
@@ -70,7 +70,10 @@ def test_olivia_bans_bob_who_is_online_and_he_is_out(make_played: MakeStack, con
     synced(stack, bob)
     console.online = {bob.name, "Carol"}
     stack.decides("ban", bob, reason="griefing\r\nop Mallory")
-    assert console.wait_for("kick") == [f"kick {bob.name} You are banned from Game server: griefing op Mallory"]
+    assert console.wait_for("kick") == [
+        f"kick {bob.name} You are banned from Game server: griefing op Mallory"
+        " – You can reach the team here: https://discord.gg/example"
+    ]
     assert console.online == {"Carol"}
     ask_until(lambda: scrape(stack.daemon).of("companion_console_commands_total", outcome="sent"), lambda n: n >= 2)
 

@@ -56,6 +56,7 @@ class ApiMail:
     html: str | None = field(repr=False)
     message_id: str
     attempt_key: str
+    reply_to: str | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ class Resend(MailService):
             "text": mail.text,
             **_html("html", mail),
             "headers": _AUTOMATIC,
+            **({"reply_to": mail.reply_to} if mail.reply_to else {}),
         }
         return ApiRequest(self.url, {**self._headers, "Idempotency-Key": mail.attempt_key}, _encode(body))
 
@@ -171,6 +173,7 @@ class Mailgun(MailService):
             **_html("html", mail),
             "h:Message-Id": mail.message_id,
             "o:tracking": "no",  # it would rewrite links
+            **({"h:Reply-To": mail.reply_to} if mail.reply_to else {}),
             **{f"h:{name}": value for name, value in _AUTOMATIC.items()},
         }
         return ApiRequest(self.url, self._headers, urlencode(fields).encode("ascii"))
@@ -219,6 +222,7 @@ class Brevo(MailService):
             "textContent": mail.text,
             **_html("htmlContent", mail),
             "headers": {**_AUTOMATIC, "idempotencyKey": mail.attempt_key},
+            **({"replyTo": {"email": mail.reply_to}} if mail.reply_to else {}),
         }
         return ApiRequest(self.url, self._headers, _encode(body))
 
@@ -278,6 +282,7 @@ def _placeholders(mail: ApiMail) -> dict[str, str | None]:
         "text": mail.text,
         "html": mail.html,
         "id": mail.attempt_key,
+        "reply_to": mail.reply_to,
     }
 
 
@@ -413,7 +418,9 @@ def _parts_of(message: EmailMessage, recipient: EmailAddress) -> ApiMail:
     html = None if rich is None else rich.get_content()
     message_id = str(message["Message-ID"] or "")
     subject = str(message["Subject"])
-    content = "\0".join((message_id, str(sender), address, subject, text, html or ""))
+    reply_to = message["Reply-To"] and message["Reply-To"].addresses[0].addr_spec
+    answers_go_to = (reply_to,) if reply_to else ()
+    content = "\0".join((message_id, str(sender), address, subject, text, html or "", *answers_go_to))
     return ApiMail(
         sender=Address(sender.display_name, addr_spec=sender.addr_spec),
         recipient=address,
@@ -421,5 +428,6 @@ def _parts_of(message: EmailMessage, recipient: EmailAddress) -> ApiMail:
         text=text,
         html=html,
         message_id=message_id,
+        reply_to=reply_to,
         attempt_key=str(uuid.uuid5(_KEY_NAMESPACE, hashlib.sha256(content.encode("utf-8")).hexdigest())),
     )

@@ -7,6 +7,7 @@ import { exportSection } from "../account/export.js";
 import { passwordSection } from "../account/password.js";
 import { sessionsSection } from "../account/sessions.js";
 import { totpSection } from "../account/totp.js";
+import { beginAgain } from "../register/draft.js";
 import { Api, asRefusal, Refusal } from "../shared/api.js";
 import { config, linkContact } from "../shared/config.js";
 import { button, definitionList, link, make, replaceContent } from "../shared/dom.js";
@@ -139,17 +140,24 @@ function renderOverview(user) {
   const kind = status === "rejected" || status === "banned" ? "bad" : "good";
   return [
     make("p", { class: "notice", "data-kind": kind }, make("strong", {}, t(`status_${status}`)), "\n", place),
-    token && [
-      make("p", { class: "notice" }, t("asked")),
-      make("p", {}, link(`application#token=${token}`, t("asked_answer"), { class: "button" })),
-    ],
+    status === "pending" &&
+      token && [
+        make("p", { class: "notice" }, t("asked")),
+        make("p", {}, link(`application#token=${token}`, t("asked_answer"), { class: "button" })),
+      ],
     definitionList([
       [t("reason"), reason],
       [t("reviewed_at"), formatTime(reviewedAt)],
       [t("email"), email],
     ]),
-    status === "rejected" && make("p", {}, link("register", t("register_again"), { class: "button" })),
+    status === "rejected" && !reapplyAt && make("p", {}, applyAgain(token)),
   ];
+}
+
+/** @param {string | undefined} token of the rejected application, which proves its address */
+function applyAgain(token) {
+  const onclick = () => token && beginAgain(token);
+  return link("register", t("register_again"), { class: "button", onclick });
 }
 
 /**

@@ -5,9 +5,9 @@ import { answersSection } from "../application/answers.js";
 import { emailSection } from "../application/email.js";
 import { progress } from "../application/progress.js";
 import { questionsSection } from "../application/questions.js";
-import { Draft } from "../register/draft.js";
+import { beginAgain } from "../register/draft.js";
 import { Api, asRefusal } from "../shared/api.js";
-import { config, linkContact, playsBedrock } from "../shared/config.js";
+import { config, linkContact } from "../shared/config.js";
 import { copyable } from "../shared/copyable.js";
 import { byId, icon, link, make, replaceContent } from "../shared/dom.js";
 import { EventStream } from "../shared/event-stream.js";
@@ -15,7 +15,6 @@ import { formatTime, language, t } from "../shared/i18n.js";
 import { joinHelp } from "../shared/join-help.js";
 import { notice } from "../shared/notice.js";
 import { startPage } from "../shared/page.js";
-import { fieldName } from "../shared/questions.js";
 import { ownWhy } from "../shared/why.js";
 
 const NOT_FOUND = "application_not_found";
@@ -186,7 +185,7 @@ function renderOverview(application) {
     isApproved && !lacksPassword && ownWhy(api, "application/why", place),
     isApproved &&
       joinHelp(api, config, { username: application.username, isAddressShown: config.gameAddress !== null }),
-    status === "rejected" && (application.reapplyAt ?? 0) <= Date.now() && make("p", {}, applyAgain(application)),
+    status === "rejected" && (application.reapplyAt ?? 0) <= Date.now() && applyAgain(),
   ];
 }
 
@@ -209,24 +208,10 @@ function welcome(username) {
   );
 }
 
-/**
- * Make the link to a new application of the same player, which is filled in with this one.
- *
- * @param {Application} application
- */
-function applyAgain({ username, email, answers }) {
-  const onclick = () => {
-    const draft = new Draft();
-    draft.clear();
-    const platform = playsBedrock(username) ? "bedrock" : "java";
-    const given = (answers ?? []).map(({ questionId, answer, selectedOptionIds }) => [
-      fieldName(questionId),
-      selectedOptionIds.length ? selectedOptionIds : answer,
-    ]);
-    const reapplyToken = api.headers["X-Application-Token"];
-    draft.update({ email, username, platform, reapplyToken, ...Object.fromEntries(given) });
-  };
-  return link("register", t("apply_again"), { class: "button", onclick });
+/** Make the link to a new application of the same player, which is filled in with this one. */
+function applyAgain() {
+  const onclick = () => beginAgain(api.headers["X-Application-Token"]);
+  return make("p", {}, link("register", t("apply_again"), { class: "button", onclick }));
 }
 
 /**

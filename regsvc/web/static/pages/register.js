@@ -1,6 +1,6 @@
 // Registering: one step after the other, each only if this host requires it.
 
-import { againStep } from "../register/again.js";
+import { againStep, fillInAgain } from "../register/again.js";
 import { chatStep } from "../register/chat.js"; // if chat
 import { codeStep } from "../register/code.js"; // if code
 import { Draft } from "../register/draft.js";
@@ -26,6 +26,7 @@ async function render() {
     return;
   }
   const draft = new Draft();
+  await fillInAgain(draft, api);
   const invitation = await takeInvitation(draft, api);
   const excused = invitation?.grants.includes("no_questionnaire") ? [questionnaireStep] : [];
   const all = draft.get("reapplyToken") ? [againStep, chatStep] : ALL_STEPS;

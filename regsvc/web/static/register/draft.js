@@ -7,6 +7,17 @@ const KEY = "companion.registration";
 const LIFETIME = 24 * 60 * 60 * 1000; // milliseconds
 const SECRET = "password";
 
+/**
+ * Keep nothing but the token of a rejected application, with which the registration's page fills itself in.
+ *
+ * @param {string} reapplyToken
+ */
+export function beginAgain(reapplyToken) {
+  const draft = new Draft();
+  draft.clear();
+  draft.update({ reapplyToken });
+}
+
 export class Draft {
   constructor() {
     const stored = JSON.parse(localStorage.getItem(KEY) ?? "{}");
