@@ -147,6 +147,15 @@ def test_the_review_queue(host: Host) -> None:
     host.assert_at_most(4)
 
 
+def test_the_queue_in_figures(host: Host) -> None:
+    """Two fewer within a minute, for which the usual wait is kept."""
+    token = host.olivia()
+    assert host.request("GET", "/api/admin/overview", token=token).json["waiting"] == 1
+    host.assert_at_most(7)
+    assert host.request("GET", "/api/admin/overview", token=token).json["waiting"] == 1
+    host.assert_at_most(5)
+
+
 def test_an_approval(host: Host) -> None:
     """The first one after a start also asks for the engine of AuthMe's table."""
     host.services.decide("approve", "first")

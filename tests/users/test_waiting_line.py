@@ -10,13 +10,26 @@ from peewee import Database
 
 from regsvc.database.models import Review, User
 from regsvc.registration.applications import status
-from regsvc.registration.applications.status import DecidedOn, UsualWait, count_decided, find_places
+from regsvc.registration.applications.status import DecidedOn, UsualWait, count_decided, find_oldest, find_places
 from tests.support.database_fixtures import MakeUser
 from tests.support.manual_clock import ManualClock
 
 
 def explain(database: Database) -> str:
     return "EXPLAIN" if database.param == "%s" else "EXPLAIN QUERY PLAN"
+
+
+def recorded(database: Database, patch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """Return a list of the statements sent from now on."""
+    statements: list[tuple[str, Any]] = []
+    execute: Any = database.execute_sql
+
+    def record(sql: str, parameters: Any = None, *rest: Any) -> Any:
+        statements.append((sql, parameters))
+        return execute(sql, parameters, *rest)
+
+    patch.setattr(database, "execute_sql", record)
+    return statements
 
 
 def decide(user: User, clock: ManualClock, hours: int, **columns: object) -> None:
@@ -51,6 +64,28 @@ def test_the_place_is_counted_in_the_index(our_database: Database, make_user: Ma
     assert "regsvc_user_status" in str(rows)
 
 
+@pytest.mark.every_database
+def test_who_waits_longest_is_the_first_in_the_index(
+    our_database: Database, make_user: MakeUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever came before them."""
+    assert find_oldest() is None
+    for number in range(300):
+        make_user(f"Old_{number}", status="approved")
+    make_user("Asked", asked_at=datetime(2031, 5, 4, tzinfo=UTC))
+    make_user("Bob")
+    make_user("Carol")
+    statements = recorded(our_database, monkeypatch)
+    oldest = find_oldest()
+    assert oldest is not None
+    assert oldest.username == "Bob"
+    [(sql, parameters)] = statements
+    plan = str(our_database.execute_sql(f"{explain(our_database)} {sql}", parameters).fetchall())
+    assert re.search("regsvc_user_waiting|optimized away", plan), plan
+    assert "SCAN" not in plan
+    assert "'index'" not in plan
+
+
 def test_the_usual_wait_is_the_median_of_first_decisions(make_user: MakeUser, clock: ManualClock) -> None:
     users = [make_user(f"User_{number}") for number in range(8)]
     User.update(origin="registered").execute()
@@ -69,6 +104,7 @@ def test_the_usual_wait_is_the_median_of_first_decisions(make_user: MakeUser, cl
     assert wait.find_seconds() is None, "of four"
 
 
+@pytest.mark.every_database
 def test_decisions_are_counted_by_the_days_of_the_host(
     our_database: Database, make_user: MakeUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,17 +129,10 @@ def test_decisions_are_counted_by_the_days_of_the_host(
     counts = {21: (1, 0), 26: (1, 1), 27: (1, 0)}
     expected = tuple(DecidedOn(date(2031, 10, day), *counts.get(day, (0, 0))) for day in range(21, 28))
 
-    statements: list[tuple[str, Any]] = []
-    execute: Any = our_database.execute_sql
-
-    def record(sql: str, parameters: Any = None, *rest: Any) -> Any:
-        statements.append((sql, parameters))
-        return execute(sql, parameters, *rest)
-
-    monkeypatch.setattr(our_database, "execute_sql", record)
+    statements = recorded(our_database, monkeypatch)
     assert count_decided(now, paris) == expected
     [(sql, parameters)] = statements
-    plan = str(execute(f"{explain(our_database)} {sql}", parameters).fetchall())
+    plan = str(our_database.execute_sql(f"{explain(our_database)} {sql}", parameters).fetchall())
     assert "regsvc_review_reviewed_at" in plan
     assert re.search("Using index|COVERING INDEX", plan), plan
 

@@ -170,7 +170,7 @@ class Applications:
 
     def overview(self) -> Overview:
         """Return the review queue in figures, each from an index. Blocking: for a worker thread."""
-        oldest = User.select(User.username, User.created_at).where(AWAITS_REVIEW).order_by(User.id).first()
+        oldest = find_oldest()
         return Overview(
             waiting=_count_pending(is_asked=False),
             asked=_count_pending(is_asked=True),
@@ -218,6 +218,17 @@ class Applications:
                 game_address=game_address,
             )
         return statuses
+
+
+def find_oldest() -> User | None:
+    """Return name and registration of the user who has waited longest for the team, or None.
+
+    The lowest id is the first in the index; asked for in order, MariaDB may read all users up to it instead.
+    """
+    waiting = User.alias()
+    is_waiting = (waiting.status == PENDING) & (waiting.is_asked == False)  # noqa: E712 - SQL
+    first = waiting.select(fn.MIN(waiting.id)).where(is_waiting)
+    return User.select(User.username, User.created_at).where(User.id == first).first()  # type: ignore[no-any-return]
 
 
 def _count_pending(*, is_asked: bool) -> int | None:
