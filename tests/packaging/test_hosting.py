@@ -16,6 +16,7 @@ from tests.support.authme.game_server import GameServer
 from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.quick_start import REPOSITORY
 from tests.support.stack import GENEROUS
+from tests.support.watching import ask_until
 
 ANSIBLE = REPOSITORY / "packaging" / "ansible"
 LOGIN = ("mc_survival", "a long password")
@@ -58,9 +59,9 @@ def test_the_documented_grant_is_enough_and_so_are_the_documented_connections(
     for _request in range(20):
         served.get("/api/admin/users", token=token)
     count = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'mc_survival'"
-    [(connections,)] = mariadb.ask_as_root(count)
     threads = Config().database.threads
-    assert int(str(connections)) <= threads + 2
+    # those that the doctor has closed end a moment later
+    ask_until(lambda: int(str(mariadb.ask_as_root(count)[0][0])), lambda connections: connections <= threads + 2)
     text = " ".join(read_shipped("docs/hosting.md").split())
     assert f"{threads + 2} with the default of {threads} threads" in text
 

@@ -142,7 +142,8 @@ def test_the_companion_lives_in_its_unit(
     companion = daemon(config, directory=host.config, command=sandbox_command(unit, host))
     companion.spawn()
     with memory_group(unit, companion.pid):
-        assert companion.wait_for_output("companion ready on ", 30), companion.log
+        # it is nicer than other processes: on a busy machine the start takes long
+        assert companion.wait_for_output("companion ready on ", 120), companion.log
         assert b"READY=1" in systemd.recv(4096)
         assert companion.get("/api/config").status == 200
         login = companion.post("/api/login", {"username": "Bob", "password": "s3cret"})
