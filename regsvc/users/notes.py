@@ -73,7 +73,7 @@ class Notes:
             Note.insert(
                 user_id=user.id,
                 username_key=user.username_key,
-                email_key=user.email_key,
+                email_key=user.email_key if user.is_email_verified else None,
                 author=by.name,
                 text=text,
                 created_at=to_milliseconds(self._now()),

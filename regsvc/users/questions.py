@@ -66,7 +66,7 @@ class Questions:
         question_id = AskedQuestion.insert(
             user_id=user.id,
             username_key=user.username_key,
-            email_key=user.email_key,
+            email_key=user.email_key if user.is_email_verified else None,
             author=by.name,
             question=text,
             answers=find_answers([user.id]).get(user.id),

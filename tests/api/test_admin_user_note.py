@@ -49,6 +49,18 @@ def test_a_note_stays_with_the_name(stack: Stack) -> None:
     assert stack.get("/api/user/export", token=stack.user_token(rick)).json["notes"] == []
 
 
+def test_it_stays_with_a_proven_address_alone(stack: Stack) -> None:
+    """One that was typed in the game may be somebody else's: they hear of neither notes nor questions."""
+    alice, mallory = stack.newcomer("alice"), stack.newcomer("mallory")
+    stack.authme.register(mallory.name, mallory.password, alice.email)
+    stack.sync()
+    stack.decides("note", mallory, text="Stole from Bob.")
+    stack.decides("ask", mallory, question="Where is Bob's gold?")
+    assert stack.register(alice).status == 201
+    user = stack.get("/api/admin/user", {"username": alice.name}, token=stack.olivia()).json["user"]
+    assert (user["notes"], user["questions"]) == ([], [])
+
+
 def test_what_is_refused(stack: Stack) -> None:
     alice = stack.pending("alice")
     for text in ("", " \u202e\n", "x" * 2001):
