@@ -25,6 +25,8 @@ _BUSY_AFTER: Final = 0.001
 _REST: Final = 0.75
 """Rest after a page, as a share of the time it took."""
 _LONGEST_REST: Final = 0.5
+_UNDISTURBED: Final = 1.0
+"""Seconds before the first rest of a run: rests would make up half of the time of a usual one."""
 _STILL_AFTER: Final = timedelta(minutes=10)
 _MAX_SKIPPED: Final = 9
 """Ticks in a row that may be left to another daemon: health and metrics come from this process's own runs."""
@@ -68,7 +70,7 @@ class SyncService:
         """Held by who holds the lease in this process."""
         self._list_work = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._resumed_at = 0.0
+        self._began_at = self._resumed_at = 0.0
 
     @property
     def seconds_since_run(self) -> float:
@@ -178,7 +180,7 @@ class SyncService:
 
     def run_here(self, *, allow_mass_changes: bool = False, is_full: bool = False) -> SyncReport:
         """Run on the calling thread, which holds the lease, and release it."""
-        self._resumed_at = time.monotonic()
+        self._began_at = self._resumed_at = time.monotonic()
         is_done = False
         try:
             self.before_run()
@@ -233,9 +235,10 @@ class SyncService:
 
     def _give_way(self) -> None:
         """Rest after a page while the event loop has requests to answer: both need the interpreter."""
-        if self._loop is None:
-            return
         asked_at, is_answered = time.monotonic(), threading.Event()
+        if self._loop is None or asked_at - self._began_at < _UNDISTURBED:
+            self._resumed_at = asked_at
+            return
         self._loop.call_soon_threadsafe(is_answered.set)
         is_answered.wait(_LONGEST_REST)
         if time.monotonic() - asked_at > _BUSY_AFTER:
