@@ -18,7 +18,7 @@ from tornado.template import BaseLoader, Template
 
 from regsvc.api.services import Services
 from regsvc.core.errors import UnknownPath
-from regsvc.web.base import ReadOnlyHandler, accepts_gzip
+from regsvc.web.base import ASSET_SECURITY_POLICY, ReadOnlyHandler, accepts_gzip
 
 _FOLDER: Final = files("regsvc.web") / "static"
 _ASSETS_PATH: Final = "web/"
@@ -257,6 +257,9 @@ class AssetHandler(ReadOnlyHandler):
 
     def initialize(self, files: Sequence[AssetFile]) -> None:
         self._files = files
+
+    def default_headers(self) -> dict[str, str]:
+        return super().default_headers() | {"Content-Security-Policy": ASSET_SECURITY_POLICY}
 
     async def get(self) -> None:
         path = self.request.path.removeprefix("/")

@@ -41,6 +41,8 @@ def content_security_policy(image_sources: Iterable[str] = (), *, has_worker: bo
 
 
 CONTENT_SECURITY_POLICY: Final = content_security_policy()
+ASSET_SECURITY_POLICY: Final = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+"""The CSP of scripts and style sheets, which need nothing of their own: the page's counts. Short, for phones."""
 
 
 class ReadOnlyHandler(BaseHandler):

@@ -14,7 +14,12 @@ from regsvc.config.sections import Config, Download, RegistrationSection
 from regsvc.core.i18n.languages import Translated
 from regsvc.core.i18n.translations import load_translations
 from regsvc.web.assets import FEATURES, Asset, features_of, load_script, load_style, load_worker
-from regsvc.web.base import CONTENT_SECURITY_POLICY, LANGUAGE_COOKIE, content_security_policy
+from regsvc.web.base import (
+    ASSET_SECURITY_POLICY,
+    CONTENT_SECURITY_POLICY,
+    LANGUAGE_COOKIE,
+    content_security_policy,
+)
 from regsvc.web.pages import OWN_PAGES, PAGE_TABLE, PAGES, WebPage
 from tests.support.html_page import Page
 from tests.support.live_api import LiveApi, Reply, make_services
@@ -68,7 +73,8 @@ def test_a_page_is_not_stored(api: LiveApi, page: WebPage) -> None:
 def test_every_reply_says_what_a_browser_may_do(api: LiveApi, method: str, path: str) -> None:
     headers = api.request(method, path, headers={"X-Request-ID": "r-1"}).headers
     has_worker = method == "GET" and path in {page.path for page in PAGE_TABLE if page.asks_captchas}
-    assert headers["Content-Security-Policy"] == content_security_policy(has_worker=has_worker)
+    policy = ASSET_SECURITY_POLICY if path.startswith("/web/") else content_security_policy(has_worker=has_worker)
+    assert headers["Content-Security-Policy"] == policy
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "no-referrer"
     assert headers["X-Frame-Options"] == "DENY"
@@ -186,6 +192,13 @@ def test_a_page_brings_the_public_config_along(api: LiveApi, page: WebPage) -> N
     assert config == {name: served[name] for name in config} | {"authme": {"enabled": served["authme"]["enabled"]}}
     assert served.keys() - config.keys() == {"discord", "enableEmailDomainWhitelist", "wsPort"}
     assert b'get("config"' not in load_script(page.name).content
+
+
+def test_players_pages_have_the_hosts_time_zone_and_contact() -> None:
+    section = ServerSection(timezone="Europe/Paris", contact="mods@example.org")
+    [body] = Page(open_page(make_services(Config(server=section)), "/account")).all("body")
+    assert body["data-timezone"] == "Europe/Paris"
+    assert json.loads(body["data-config"])["contact"] == "mods@example.org"
 
 
 @each_page
