@@ -586,9 +586,11 @@ def test_what_is_being_typed_outlives_a_reload_and_the_next_applicant(stack: Sta
     page.keyboard.press("r")
     expect(reason).to_have_value("Not this season, because")
     page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
     page.keyboard.press("r")
     expect(reason).to_have_value("")  # nobody wants to give it any more
     page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
     card.get_by_role("button", name="Save the note").click()
     expect(note).to_have_value("")
     note.fill("And Bob.")
