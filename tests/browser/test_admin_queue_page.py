@@ -580,6 +580,7 @@ def test_what_is_being_typed_outlives_a_reload_and_the_next_applicant(stack: Sta
     page.locator(".applicants .line").first.focus()
     page.keyboard.press("r")
     reason.fill("Not this season, because")
+    expect(page).to_have_url(re.compile(f"name={alice}"))  # a moment after she was opened
     page.reload()
     expect(note).to_have_value("Knows Rick from school.")
     expect(olivia.page.locator(".live")).to_have_attribute("data-is", "live")
