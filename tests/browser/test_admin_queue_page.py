@@ -511,16 +511,43 @@ def test_links_in_answers_can_be_opened(stack: Stack, open_page: OpenPage) -> No
 
 
 def test_points_are_given_on_the_card(stack: Stack, open_page: OpenPage) -> None:
+    """A text that brings none is only marked as read; after the decision nothing is to be read any more."""
     alice = stack.newcomer("alice")
-    applies(stack, alice, token_for(stack, TALK | WORDS))
+    friend = {"11": {"type": "text", "textAnswer": "A friend"}}
+    applies(stack, alice, token_for(stack, TALK | WORDS | friend))
     olivia = open_queue(open_page)
     card = olivia.card
     expect(card.locator(".score")).to_contain_text("50")
+    expect(card.get_by_label("Points, up to")).to_have_count(1)
     card.get_by_label("Points, up to 30").fill("20")
     olivia.page.keyboard.press("Enter")
     expect(card.locator(".score")).to_contain_text("70")
     expect(card.get_by_label("Points, up to 30")).to_have_value("20")
+    expect(card.locator(".score")).to_contain_text("needs review")
+    card.get_by_role("button", name="Mark as read").click()
+    expect(card.locator(".score")).not_to_contain_text("needs review")
+    expect(card.get_by_role("button", name="Mark as read")).to_have_count(0)
     assert find_serious_faults(olivia.page) == []
+
+
+def test_what_nobody_read_is_told_until_the_decision(stack: Stack, open_page: OpenPage) -> None:
+    """And in a row of the queue the worst comes first, since what does not fit is cut off."""
+    alice, bob = stack.newcomer("alice"), stack.newcomer("bob")
+    applies(stack, alice, token_for(stack, TALK | WORDS))
+    stack.decides("approve", alice)
+    stack.decides("ban", alice)
+    applies(stack, bob, token_for(stack, TALK | WORDS))
+    our_database(stack).execute(
+        "UPDATE regsvc_user SET registration_ip = ? WHERE username IN (?, ?)", ("203.0.113.9", alice.name, bob.name)
+    )
+    olivia = open_queue(open_page)
+    expect(olivia.person(bob.name).locator(".badge")).to_contain_text(["1 banned · 1 from this address", "50"])
+    expect(olivia.card.locator(".worth[data-is=unread]")).to_have_count(1)
+    olivia.go(f"#user?name={alice.name}")
+    answers = olivia.page.locator(".answers")
+    expect(answers).to_contain_text("I like it.")
+    expect(answers.locator(".worth")).to_have_text(["50 of 50", "0 of 20"])  # of the text, nothing
+    expect(olivia.page.get_by_text("Answers to review")).to_have_count(0)
 
 
 def too_many(route: Route) -> None:

@@ -33,7 +33,8 @@ def chat_stack(mariadb: MariaDBServer, tmp_path_factory: pytest.TempPathFactory)
             "bedrock": {"enabled": True},
             "verification": {"limits_per_address": ["1 per minute", "10 per day"]},
         }
-        with Stack("mariadb", directory / "stack", mariadb, config=config) as stack:
+        dotted = {"settings.restrictions.allowedNicknameCharacters": "[a-zA-Z0-9_.]*"}  # for players of Bedrock
+        with Stack("mariadb", directory / "stack", mariadb, config=config, authme=dotted) as stack:
             yield ChatStack(stack, provider)
 
 
@@ -110,6 +111,8 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     alice.give_email()
     alice.give_code()
     expect(page.get_by_text("3–16 letters, digits or _")).to_be_visible()
+    alice.give_name("Max der Große")
+    expect(page.locator(".error", has_text="letters, digits")).to_be_visible()
     page.get_by_label("Bedrock Edition").check()
     expect(page.get_by_text("Your gamertag, exactly as on your device.")).to_be_visible()
     alice.fill_name(alice.person.name.replace("_", " "))

@@ -9,7 +9,8 @@ import { asksPassword, matches, passwordField } from "../shared/password-fields.
 import { emailField } from "./email.js";
 
 const USUAL_LENGTH = /\{(\d+),(\d+)\}/;
-const USUAL_CHARACTERS = /\[a-zA-Z0-9_\]/;
+/** With the dot that AuthMe is to allow for players of the Bedrock edition; others have none in their names. */
+const USUAL_CHARACTERS = /\[a-zA-Z0-9_\.?\]/;
 const LONGEST_GAMERTAG = 16;
 
 /** @typedef {import("./draft.js").Draft} Draft */
@@ -183,7 +184,7 @@ function nameError(name, pattern) {
   if (minLength === undefined || !USUAL_CHARACTERS.test(pattern)) {
     return t("name_wrong");
   }
-  if (!/^\w*$/.test(name)) {
+  if (!(pattern.includes("_.]") ? /^[\w.]*$/ : /^\w*$/).test(name)) {
     return t("name_characters");
   }
   return t(name.length < Number(minLength) ? "name_short" : "name_long", { minLength, maxLength });

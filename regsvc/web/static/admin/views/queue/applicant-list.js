@@ -162,7 +162,7 @@ class ApplicantRow {
 }
 
 /**
- * Render as tags what is special about the applicant, an operator's name first.
+ * Render as tags what is special about the applicant, an operator's name and what warns first: a narrow row cuts the end.
  *
  * @param {ListedUser} applicant
  */
@@ -174,9 +174,9 @@ export function renderTags(applicant) {
   return [
     isOperator && badge(t("operator"), "bad"),
     askedBadge(applicant),
-    questionnaireScore !== null && badge(t("points", { score: questionnaireScore }), kind),
     rejected > 0 && badge(t("rejected_times", { count: rejected }), "bad"),
     shownSignals(signals).map(signalBadge),
+    questionnaireScore !== null && badge(t("points", { score: questionnaireScore }), kind),
     platform === "bedrock" && badge(t("bedrock")),
   ];
 }

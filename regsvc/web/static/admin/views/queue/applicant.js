@@ -142,7 +142,8 @@ function renderQuestionnaire(result, { earlierAnswers, status }, level, judge) {
   const before = new Map(earlierAnswers?.map((answer) => [answer.question, answer.answers]));
   const verdict = t(requiresReview ? "to_be_read" : isPassed ? "passed" : "failed");
   const kind = requiresReview ? "wait" : isPassed ? "good" : "bad";
-  const unread = answers.filter(({ points }) => points === null);
+  const isOpen = status === "pending";
+  const unread = isOpen ? answers.filter(({ points }) => points === null) : [];
   // the summary is in the applicant's language; its first line repeats the score, the others what the answers tell
   const notes = answers.length ? "" : summary.split("\n").slice(1).join("\n");
   return [
@@ -160,7 +161,7 @@ function renderQuestionnaire(result, { earlierAnswers, status }, level, judge) {
     make(
       "ol",
       { class: "answers" },
-      answers.map((answer) => renderAnswer(answer, before.get(answer.question), status === "pending" ? judge : null)),
+      answers.map((answer) => renderAnswer(answer, before.get(answer.question), isOpen ? judge : null)),
     ),
   ];
 }
@@ -172,12 +173,16 @@ function describeUnread(unread) {
 }
 
 /**
- * Describe the points of an answer; null for a question that brings none.
+ * Describe the points of an answer; null for a question that brings none, and for what nobody read before the decision.
  *
  * @param {Answer} answer
+ * @param {boolean} isOpen
  */
-function describePoints({ points, maxPoints }) {
+function describePoints({ points, maxPoints }, isOpen) {
   if (points === null) {
+    if (!isOpen) {
+      return null;
+    }
     return maxPoints > 0 ? t("unread", { maxPoints }) : t("to_be_read");
   }
   return points === 0 && maxPoints === 0 ? null : t("worth", { points, maxPoints });
@@ -191,7 +196,7 @@ function describePoints({ points, maxPoints }) {
 function renderAnswer(answer, before, judge) {
   const { question, type, answers, points, note } = answer;
   const isText = type === "text";
-  const text = describePoints(answer);
+  const text = describePoints(answer, judge !== null);
   const score = text && make("span", { class: "worth", "data-is": points === null ? "unread" : null }, text);
   const given = answers.map((words) => (isText ? make("blockquote", {}, withLinks(words)) : make("li", {}, words)));
   const none = make("p", { class: "quiet-text" }, t("not_answered"));
@@ -201,7 +206,7 @@ function renderAnswer(answer, before, judge) {
     make("p", { class: "question" }, make("span", {}, question), score),
     given.length === 0 ? none : isText ? given : make("ul", {}, given),
     note && make("p", { class: "quiet-text" }, t("note", { note })),
-    judge && isText && given.length > 0 && may("users.review") && renderPoints(answer, judge),
+    judge && isText && given.length > 0 && may("users.review") && renderJudgement(answer, judge),
     before && renderEarlier(before, before.join() === answers.join()),
   );
 }
@@ -217,6 +222,21 @@ function withLinks(text) {
     const attributes = { href: part, target: "_blank", rel: "noreferrer nofollow ugc" };
     return index % 2 === 1 ? make("a", attributes, part) : part;
   });
+}
+
+/**
+ * Ask for the points of a text, or only that it was read where it brings none; null once it was.
+ *
+ * @param {Answer} answer
+ * @param {Judge} judge
+ */
+function renderJudgement(answer, judge) {
+  const { questionId, points, maxPoints } = answer;
+  if (maxPoints > 0) {
+    return renderPoints(answer, judge);
+  }
+  const markRead = () => judge(questionId, 0);
+  return points === null && make("p", { class: "points" }, button(t("answer_read"), markRead, "quiet"));
 }
 
 /**
