@@ -33,7 +33,7 @@ from regsvc.cli.given_config import read_config
 from regsvc.config.sections import Config
 from regsvc.core import clock
 from regsvc.core.backoff import backoff_delay
-from regsvc.core.errors import DatabaseUnavailable, Refusal
+from regsvc.core.errors import Refusal
 from regsvc.core.exceptions import EX_CONFIG, EX_TEMPFAIL, StartupError
 from regsvc.core.units import format_duration
 from regsvc.database.engine import ReadCommittedMySQL, Worker, error_sentence, explain_refused_write
@@ -66,7 +66,7 @@ _STATUS_INTERVAL = timedelta(minutes=1)
 _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
 _SPREAD = timedelta(minutes=10)  # of what many daemons that start together should not do together
 _ADDRESSES_EVERY = timedelta(minutes=5)
-_SETTINGS_EVERY = 3 * POLL_INTERVAL  # each look takes a wake-up more, for the answer of a server
+_SETTINGS_EVERY = timedelta(seconds=5)  # with other jobs: an idle daemon wakes once for all that are due
 _UNWRITABLE = "the database cannot be written: its disk is full or read-only"
 PRELOADED = ("email_validator", "regsvc.core.http_client")
 """What the event loop would be the first to import."""
@@ -284,11 +284,6 @@ class Daemon:
         def has_installation_changed() -> bool:
             return app.installation.has_changed(app.worker.is_open)
 
-        def have_settings_changed() -> bool:
-            with contextlib.suppress(DatabaseUnavailable):
-                return app.worker.is_open and app.worker.run_here(app.settings.have_changed)
-            return False
-
         async def watchdog() -> None:
             notify("WATCHDOG=1")
 
@@ -305,12 +300,13 @@ class Daemon:
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
             Job("questions", timedelta(minutes=1), run(self._reject_unanswered)),
-            # threads look for what they have to do, and wait for as long as a folder or a database does not answer:
+            # threads look for what they have to do, and wait for as long as a folder does not answer:
             # the game's may be on another machine; ours need one thread, since each costs the idle daemon wake-ups
             Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
             Job("installation", POLL_INTERVAL, app.follow_installation, look=has_installation_changed),
             in_game("rights", run=run(app.lost_rights.end), look=app.lost_rights.have_changed, runs_at_start=True),
-            Job("settings", _SETTINGS_EVERY, run(app.settings.load), look=have_settings_changed, runs_at_start=True),
+            # on a thread that has a connection: no look, which would keep one more
+            Job("settings", _SETTINGS_EVERY, run(app.settings.follow), runs_at_start=True),
             in_game("game files", run=self._game_files.apply, look=self._game_files.look),
         ]
         if services.updates.is_enabled:

@@ -25,7 +25,7 @@ from regsvc.users.gates import UNSETTLED, Gates
 log = logging.getLogger(__name__)
 
 _MAX_AGE: Final = timedelta(seconds=1)
-_WORK_MAX_AGE: Final = timedelta(minutes=1)  # disputed players are found by reading all sync records
+_WORK_MAX_AGE: Final = timedelta(minutes=1)
 _TIMEOUT: Final = timedelta(seconds=3)  # shorter than the timeouts of common probes
 _RETRY_AFTER: Final = 2
 

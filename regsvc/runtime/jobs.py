@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import math
 import random
@@ -33,7 +32,7 @@ class Job:
     """It starts up to so much later, at random: many daemons that start together do not run the job together."""
     look: Callable[[], object] | None = None
     """Returns something true if there is work, without which the job does not run. May block; not called while its job
-    runs. It is called at every turn of its thread, or every so many.
+    runs. Jobs of one thread have one interval.
     """
     look_thread: str = "look"
     """The thread that calls `look`: if one hangs, those on other threads go on."""
@@ -104,16 +103,15 @@ class JobRunner:
         It begins after a share of the interval: threads that woke together would wait for each other.
         """
         jobs = [job for job in self._jobs if job.look and job.look_thread == thread]
-        every = min(job.every for job in jobs)
-        time.sleep(every.total_seconds() * share)
-        for turn in itertools.count():
+        [every] = {job.every.total_seconds() for job in jobs}
+        time.sleep(every * share)
+        while True:
             for job in jobs:
                 if tasks is not self._tasks:
                     return
-                if turn % round(job.every / every) == 0:
-                    with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
-                        self._look_for(job, loop)
-            time.sleep(every.total_seconds())  # unlike a wait for an event, whatever the machine's clock is set to
+                with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                    self._look_for(job, loop)
+            time.sleep(every)  # unlike a wait for an event, whatever the machine's clock is set to
 
     def _look_for(self, job: Job, loop: asyncio.AbstractEventLoop) -> None:
         if job not in self._looking:

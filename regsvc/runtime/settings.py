@@ -40,11 +40,11 @@ class ServerSettings:
         """The last change of each setting, by name."""
         self._loaded: dict[str, str] = {}
 
-    def have_changed(self) -> bool:
-        """Return whether `load` would change anything, such as what another daemon has stored."""
+    def follow(self) -> None:
+        """Load what another daemon has stored, and what has come due."""
         rows: Any = Setting.select(Setting.name, Setting.value).tuples()
-        stored = dict(rows)
-        return stored != self._loaded or self._live.has_time_come(self._now())
+        if dict(rows) != self._loaded or self._live.has_time_come(self._now()):
+            self.load()
 
     def load(self) -> None:
         """Put what is stored in force here. A value that cannot be read counts for nothing."""
