@@ -152,6 +152,7 @@ def _config(var: Path, game: Path) -> str:
 [server]
 name = "Willow Valley"
 description = "A quiet survival world by the river, for people who like to build together."
+contact = "https://discord.gg/example"
 announcement = "The new bridge opens on Saturday at 18:00. Bring lanterns!"
 logo_url = {json.dumps(_picture(LOGO))}
 banner_url = {json.dumps(_picture(BANNER))}

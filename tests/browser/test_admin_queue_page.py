@@ -487,9 +487,13 @@ def test_a_wave_from_one_network_is_seen_as_such(stack: Stack, open_page: OpenPa
         our_database(stack).execute(
             "UPDATE regsvc_user SET registration_ip = ? WHERE username = ?", (f"203.0.113.{number // 2}", name)
         )
+    our_database(stack).execute(
+        "UPDATE regsvc_user SET email = NULL, email_key = NULL, is_email_verified = 0 WHERE username = ?", (names[0],)
+    )
     olivia = open_queue(open_page, size="phone")
     expect(olivia.card).to_contain_text(f"From the same address (1; registered here): {names[1]} (Waiting for review)")
     expect(olivia.card).to_contain_text(f"From the same network (1; registered here): {names[2]}")
+    expect(olivia.card.get_by_text("not verified")).to_have_count(0)  # there is none
     assert find_serious_faults(olivia.page) == []
     assert not is_wider_than_the_screen(olivia.page)
     olivia.card.get_by_role("link", name=names[1]).click()

@@ -3,12 +3,13 @@
 from playwright.sync_api import Page, expect
 
 from regsvc.web.pages import PAGE_TABLE
-from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.browser.operator import Operator
+from tests.browser.conftest import PHONE, OpenPage, is_wider_than_the_screen
+from tests.browser.operator import Operator, box_of
 from tests.support.pseudo_locale import PSEUDO_LANGUAGE
 from tests.support.stack import Stack
 
 NARROWEST = {"width": 320, "height": 640}
+HALF_A_PHONE = {"width": 180, "height": 370}
 PLAYERS_PAGES = [page.path for page in PAGE_TABLE if page.is_for_players]
 
 FIND_CUT_TEXTS = """() => {
@@ -89,3 +90,32 @@ def test_views_of_operators_have_room_for_long_words(stack: Stack, open_page: Op
         expect(olivia.page.locator(".view > *").nth(1)).to_be_visible()
         expect(olivia.page.locator(".view > .quiet-text:nth-child(2):last-child")).to_have_count(0)  # loading…
         expect_whole_texts(olivia.page, view)
+
+
+def test_pages_fit_a_phone_whose_letters_are_twice_as_large(stack: Stack, open_page: OpenPage) -> None:
+    """To a page, that is a screen half as wide; nothing covers the applicant who is decided about."""
+    bob = stack.pending("bob")
+    for language in ("de", "fr"):
+        page = open_page(f"/?language={language}", may_complain=True)
+        page.set_viewport_size(HALF_A_PHONE)  # type: ignore[arg-type]
+        for path in ("/", "/server", "/register", "/account"):
+            page.goto(f"{stack.daemon.base_url}{path}")
+            expect(page.locator("main")).to_be_visible()
+            assert not is_wider_than_the_screen(page), (language, path)
+        page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+        tops = page.locator(".top nav a").evaluate_all("links => links.map((link) => link.getBoundingClientRect().top)")
+        assert len(set(tops)) == 1, language  # with letters of the usual size, the menu is one line
+    page = open_page("/admin", language="de", size="phone")
+    page.set_viewport_size(HALF_A_PHONE)  # type: ignore[arg-type]
+    olivia = Operator(page, language="de").log_in()
+    expect(olivia.card.get_by_role("heading", name=bob.name)).to_be_visible()
+    assert not is_wider_than_the_screen(page)
+    actions, name = olivia.card.locator(".actions"), olivia.card.get_by_role("heading", name=bob.name)
+    actions.get_by_text("Mehr").click()
+    menu = olivia.card.locator(".more > .menu")
+    expect(menu).to_be_visible()
+    assert not is_wider_than_the_screen(page)
+    assert box_of(menu)["x"] >= 0
+    assert box_of(actions)["y"] >= box_of(name)["y"] + box_of(name)["height"]
+    page.mouse.wheel(0, 2_000)
+    expect(actions).not_to_be_in_viewport()

@@ -21,7 +21,7 @@ export class NotesSection {
     const id = uniqueId("note");
     this.text = make("textarea", { id, rows: "2", maxlength: "2000", required: true });
     keepDraft(this.text, "note", username);
-    this.list = make("div", {});
+    this.list = make("div", { class: "notes" });
     const form = make(
       "form",
       { onsubmit: (/** @type {Event} */ event) => this.send(event) },

@@ -120,11 +120,11 @@ function renderAsked({ question, author, askedAt, answer, answeredAt, isSameUser
  * @param {UserDetails} user
  * @param {"h3" | "h4"} level of the heading
  */
-export function renderRecord({ registrationIp, isEmailVerified, history }, level) {
+export function renderRecord({ registrationIp, email, isEmailVerified, history }, level) {
   return [
     definitionList([
       [t("ip"), registrationIp && link(hashFor("users", { search: registrationIp }), registrationIp)],
-      [t("email_proven"), isEmailVerified ? null : t("email_unproven")],
+      [t("email_proven"), isEmailVerified || !email ? null : t("email_unproven")],
     ]),
     make(level, {}, t("history")),
     history.length ? renderHistory(history) : make("p", { class: "quiet-text" }, t("history_none")),
