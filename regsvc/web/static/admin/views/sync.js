@@ -48,7 +48,11 @@ class SyncPage {
     const listed = gates.includes("allowlist") ? LIST_DIFFERENCES : [];
     /** @type {Array<{ query: Query, label: string }>} */
     this.differences = [
-      ...players.map((plugin) => ({ query: { plugin }, label: t(`player_${plugin}`) })),
+      // of those without a player, only the approved should have one
+      ...players.map((plugin) => ({
+        query: plugin === "absent" ? { plugin, status: "approved" } : { plugin },
+        label: t(`player_${plugin}`),
+      })),
       ...listed.map((allowlist) => ({ query: { allowlist }, label: t(`listed_${allowlist}`) })),
     ];
     this.links = make("p", { class: "links" });
