@@ -45,7 +45,7 @@ def test_no_other_name_is_ever_spoken(name: str) -> None:
         ("turned\u202earound\u2028and\0on", "turned around and on"),
         ("破坏建筑", "破坏建筑"),
         ("\ud800", ""),
-        ("a" * 500, "a" * 120),
+        ("a" * 500, "a" * 240),
     ],
 )
 def test_a_reason_is_one_plain_line(typed: str, said: str) -> None:

@@ -105,7 +105,12 @@ def test_a_body_of_another_type_is_not_supported(stack: Stack, token: str, path:
     assert_each(BROKEN_TYPES, check)
 
 
-TAKE_LARGE_BODIES = ("/api/questionnaire/submit", "/api/application/answers", "/api/team-chat/discord")
+TAKE_LARGE_BODIES = (
+    "/api/questionnaire/submit",
+    "/api/application/answer",
+    "/api/application/answers",
+    "/api/team-chat/discord",
+)
 
 
 @any_path

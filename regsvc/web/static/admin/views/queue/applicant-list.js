@@ -162,7 +162,9 @@ class ApplicantRow {
 }
 
 /**
- * Render as tags what is special about the applicant, an operator's name and what warns first: a narrow row cuts the end.
+ * Render as tags what is special about the applicant.
+ *
+ * An operator's name and what warns come first: a narrow row cuts the end.
  *
  * @param {ListedUser} applicant
  */
