@@ -108,6 +108,7 @@ def test_pages_fit_a_phone_whose_letters_are_twice_as_large(stack: Stack, open_p
     page = open_page("/admin", language="de", size="phone")
     page.set_viewport_size(HALF_A_PHONE)  # type: ignore[arg-type]
     olivia = Operator(page, language="de").log_in()
+    olivia.go(f"#queue?name={bob.name}")
     expect(olivia.card.get_by_role("heading", name=bob.name)).to_be_visible()
     assert not is_wider_than_the_screen(page)
     actions, name = olivia.card.locator(".actions"), olivia.card.get_by_role("heading", name=bob.name)
