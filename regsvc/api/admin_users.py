@@ -42,6 +42,7 @@ from regsvc.api.users import (
     AskedUserFields,
     ClientFields,
     Fate,
+    GameAddressFields,
     ListedFields,
     Origin,
     PlayerFields,
@@ -295,6 +296,7 @@ class UserDetailsFields(UserFields, frozen=True, kw_only=True):
     commands: list[CommandFields]
     sessions: list[SessionFields]
     clients: list[ClientFields]
+    game_addresses: list[GameAddressFields]
     player: PlayerFields | None
     gates: Annotated[
         list[Literal["authme", "allowlist"]],

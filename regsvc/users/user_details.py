@@ -286,6 +286,7 @@ class UserDetails:
     commands: list[CommandRecord]
     sessions: list[SessionRecord]
     clients: list[ClientRecord]
+    game_addresses: list[GameAddressRecord]
     player: PlayerRecord | None
     gates: tuple[Gate, ...]
     listed: ListedRecord | None
@@ -362,6 +363,7 @@ class UserDetailsLoader:
             commands=list_commands(user, MAX_RECORDS),
             sessions=list_sessions(user, self.now(), MAX_RECORDS),
             clients=list_clients(user, MAX_RECORDS),
+            game_addresses=list_game_addresses(user, MAX_RECORDS),
             player=find_player(user),
             gates=self.gates.names,
             listed=self.find_listed(user.username),

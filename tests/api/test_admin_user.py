@@ -165,8 +165,16 @@ def test_an_adopted_player(stack: Stack) -> None:
     bob = stack.newcomer("bob")
     stack.authme.register(bob.name, bob.password, email=bob.email)
     stack.sync()
+    assert whole(stack, bob)["gameAddresses"] == []
+    our_database(stack).execute(
+        "INSERT INTO regsvc_player_address (user_id, source, address, seen_at)"
+        " SELECT id, 'regip', '203.0.113.8', created_at FROM regsvc_user WHERE username = ?",
+        (bob.name,),
+    )
     user = whole(stack, bob)
     assert (user["origin"], user["isEmailVerified"], user["registrationIp"]) == ("adopted", False, None)
+    [there] = user["gameAddresses"]
+    assert (there["source"], there["address"]) == ("regip", "203.0.113.8")
     assert (user["mails"], user["sessions"], user["history"]) == ([], [], [])
 
 

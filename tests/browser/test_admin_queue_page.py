@@ -490,7 +490,15 @@ def test_a_wave_from_one_network_is_seen_as_such(stack: Stack, open_page: OpenPa
     our_database(stack).execute(
         "UPDATE regsvc_user SET email = NULL, email_key = NULL, is_email_verified = 0 WHERE username = ?", (names[0],)
     )
+    for source in ("ip", "regip"):
+        our_database(stack).execute(
+            "INSERT INTO regsvc_player_address (user_id, source, address, seen_at)"
+            " SELECT id, ?, '198.51.100.7', created_at FROM regsvc_user WHERE username = ?",
+            (source, names[0]),
+        )
     olivia = open_queue(open_page, size="phone")
+    in_game = olivia.card.locator("dl div", has=olivia.page.get_by_text("Address (in the game)"))
+    expect(in_game.locator("dd")).to_have_text("198.51.100.7")
     expect(olivia.card).to_contain_text(f"From the same address (1; registered here): {names[1]} (Waiting for review)")
     expect(olivia.card).to_contain_text(f"From the same network (1; registered here): {names[2]}")
     expect(olivia.card.get_by_text("not verified")).to_have_count(0)  # there is none

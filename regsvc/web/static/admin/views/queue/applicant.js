@@ -120,10 +120,12 @@ function renderAsked({ question, author, askedAt, answer, answeredAt, isSameUser
  * @param {UserDetails} user
  * @param {"h3" | "h4"} level of the heading
  */
-export function renderRecord({ registrationIp, email, isEmailVerified, history }, level) {
+export function renderRecord({ registrationIp, gameAddresses, email, isEmailVerified, history }, level) {
+  const inGame = new Set(gameAddresses.map(({ address }) => address));
   return [
     definitionList([
       [t("ip"), registrationIp && link(hashFor("users", { search: registrationIp }), registrationIp)],
+      [t("ip_in_game"), [...inGame].join(t("between_names"))],
       [t("email_proven"), isEmailVerified || !email ? null : t("email_unproven")],
     ]),
     make(level, {}, t("history")),
