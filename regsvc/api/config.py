@@ -166,7 +166,7 @@ def public_config(services: Services, language: str) -> PublicConfigFields:
         description=server.in_language(server.description, language),
         links=server.in_language(server.links, language),
         announcement=server.in_language(server.announcement, language),
-        contact=config.server.contact,
+        contact=config.server.told_contact,
         web_server_prefix=config.server.name,
         game_address=public_game_address(config.game.address),
         language=config.server.language,

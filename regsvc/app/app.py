@@ -168,7 +168,7 @@ class App:
             *([folder] if folder else []),
             offered=config.server.languages,
             default=config.server.language,
-            contact=config.server.contact,
+            contact=lambda: self.live.current.server.told_contact,
             zone=config.server.zone,
         )
         self.metrics = self.services.metrics = Metrics(config.server.instance)

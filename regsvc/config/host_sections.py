@@ -2,11 +2,12 @@
 
 # ruff: noqa: RUF009 - every call among the defaults makes a dataclass field
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta, tzinfo
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 from plugin_bridge.server.files import ServerProperties
@@ -53,6 +54,8 @@ OPTIONAL_AUTHME_COLUMNS = ("salt", "group", "uuid", "premium_uuid")
 COMMAND_EVENTS = ("approved", "rejected", "banned", "unbanned", "deleted", "reopened")
 """The keys of game.commands. reopened: the user waits for review again."""
 
+CHAT: Final = re.compile("discord|chat|forum|matrix|telegram|qq", re.IGNORECASE)
+"""What texts or addresses of links to a place where players meet contain."""
 AUTHME_RELEASES = "https://api.github.com/repos/AuthMe/AuthMeReloaded/releases/latest"
 
 
@@ -90,7 +93,8 @@ class ServerSection:
     contact: str = key.text(
         "",
         "How players reach the team, where a text tells them to ask a moderator: an e-mail address, which answers to "
-        'mails go to as well, a web address, or words such as "#help on our Discord".',
+        'mails go to as well, a web address, or words such as "#help on our Discord"; "" is the first of server.links '
+        "that leads to a chat or forum.",
         check=check.contact,
     )
     timezone: str = key.text(
@@ -155,6 +159,13 @@ class ServerSection:
     def zone(self) -> tzinfo | None:
         """The time zone of times that the companion writes; None: the machine's."""
         return ZoneInfo(self.timezone) if self.timezone else None
+
+    @property
+    def told_contact(self) -> str:
+        """The contact, else the host's first link to a chat or forum; "" if there is neither."""
+        listed = self.in_language(self.links, self.language).items()
+        chats = (to for text, to in listed if "://" in to and CHAT.search(f"{text} {to}"))
+        return self.contact or next(chats, "")
 
     @property
     def contact_email(self) -> str | None:

@@ -25,6 +25,7 @@ from regsvc.api.chat import LINKED, PATH, WAITING
 from regsvc.api.config import public_config
 from regsvc.auth.derived_secrets import APPLICATION_PATH
 from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, SET_PASSWORD_PATH
+from regsvc.config.host_sections import CHAT
 from regsvc.config.host_style import accent_of, image_sources
 from regsvc.core.game_address import public_game_address
 from regsvc.web.assets import (
@@ -136,7 +137,7 @@ PAGE_TABLE: Final = (
 )
 _HOME: Final = PAGE_TABLE[0]
 _LINK_ICONS: Final = (
-    (re.compile("discord|chat|forum|matrix|telegram|qq", re.IGNORECASE), "i-message-circle"),
+    (CHAT, "i-message-circle"),
     (re.compile("map|karte|carte|地图", re.IGNORECASE), "i-map"),
     (re.compile("rule|regel|règle|规则", re.IGNORECASE), "i-scroll-text"),
     (re.compile("wiki|guide|news|blog", re.IGNORECASE), "i-book-open"),

@@ -66,7 +66,7 @@ def test_times_are_written_as_people_do_in_the_time_zone_of_the_host(
 @pytest.mark.parametrize("language", ["en", "de", "fr", "zh"])
 def test_who_is_told_to_ask_a_moderator_is_told_where(language: str) -> None:
     """Without `server.contact`, the sentence stands alone."""
-    told = load_translations(contact="https://discord.gg/example")
+    told = load_translations(contact=lambda: "https://discord.gg/example")
     for contact, translations in (("https://discord.gg/example", told), ("", BUILT_IN)):
         message = translations.refusal(Banned("Griefing"), language)
         lines = [message, translations.section("page.account", language)["advice_banned"]]

@@ -14,6 +14,7 @@ from peewee import Database
 
 from regsvc.config.host_style import DARK, LIGHT, THEMES
 from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.core.i18n.languages import Translated
 from regsvc.database.models import User
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.queue import UserMail
@@ -153,6 +154,13 @@ def test_a_banned_player_learns_whom_to_ask(mail_harness: MailHarness, alice: Us
     addresses = {"mods@example.org": "mailto:mods@example.org", "https://discord.gg/ex?a=1&b=2": contact}
     assert (f'href="{escape(addresses.get(contact, "-"))}"' in html_of(message)) == (contact in addresses)
     assert message["Reply-To"] == ("mods@example.org" if contact == "mods@example.org" else None)
+
+
+def test_without_a_contact_the_hosts_chat_is_it(mail_harness: MailHarness, alice: User) -> None:
+    links = Translated({"": {"Map": "https://map.example.org", "Discord": "https://discord.gg/ex"}})
+    mail_harness.server = replace(mail_harness.server, links=links)
+    mail_harness.mail_queue.send(alice, "banned", mail_harness.review(alice, "ban", status_after="banned"))
+    assert "You can reach them here: https://discord.gg/ex" in text_of(as_received(render(mail_harness)))
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr", "zh"])

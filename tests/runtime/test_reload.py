@@ -60,10 +60,14 @@ def restart_needed(daemon: Daemon) -> tuple[list[str], float]:
 
 
 def test_what_front_ends_show_changes(running: Daemon) -> None:
-    change(running, {"server": {"announcement": "Back at noon", "theme": "ocean", "logo_url": "/logo.png"}})
-    assert running.wait_for_log(f"{RELOADED}server.announcement, server.theme, server.logo_url")
+    links = {"Discord": "https://discord.gg/example"}
+    server = {"announcement": "Back at noon", "theme": "ocean", "logo_url": "/logo.png", "links": links}
+    change(running, {"server": server})
+    assert running.wait_for_log(f"{RELOADED}server.announcement, server.theme, server.logo_url, server.links")
     config = shown(running)
     assert (config["announcement"], config["theme"], config["logoUrl"]) == ("Back at noon", "ocean", "/logo.png")
+    assert config["contact"] == "https://discord.gg/example"  # where texts send players, without a contact
+    assert "You can reach the team here: https://discord.gg/example" in running.get("/account").text
 
 
 def test_an_edited_style_sheet_is_read_again(running: Daemon) -> None:

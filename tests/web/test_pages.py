@@ -5,6 +5,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -199,6 +200,25 @@ def test_players_pages_have_the_hosts_time_zone_and_contact() -> None:
     [body] = Page(open_page(make_services(Config(server=section)), "/account")).all("body")
     assert body["data-timezone"] == "Europe/Paris"
     assert json.loads(body["data-config"])["contact"] == "mods@example.org"
+
+
+def test_without_a_contact_the_hosts_chat_is_it() -> None:
+    common = {
+        "Map": "https://map.example.org",
+        "Chat": "/chat",
+        "Our Discord": "https://a.example",
+        "QQ": "https://b.c",
+    }
+    links = Translated({"": common, "de": {"Forum": "https://de.example"} | common})
+    section = ServerSection(links=links)
+    for server, contact in (
+        (section, "https://a.example"),
+        (replace(section, language="de"), "https://de.example"),
+        (replace(section, contact="#help"), "#help"),
+        (replace(section, links=Translated({"": {"Map": "https://map.example.org"}})), ""),
+    ):
+        [body] = Page(open_page(make_services(Config(server=server)), "/account")).all("body")
+        assert json.loads(body["data-config"])["contact"] == contact
 
 
 @each_page

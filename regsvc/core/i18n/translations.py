@@ -7,7 +7,7 @@ The texts are in `regsvc/core/translations/`: `[message]` for successes, `[refus
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Final
@@ -26,7 +26,7 @@ def load_translations(
     *folders: Path,
     offered: Sequence[str] = (),
     default: str = FALLBACK_LANGUAGE,
-    contact: str = "",
+    contact: Callable[[], str] = str,
     zone: tzinfo | None = None,
 ) -> Translations:
     """Load the built-in languages, and over them the texts in a host's own folders (`<language>.toml`).
@@ -50,13 +50,13 @@ class Translations:
         languages: Mapping[str, Mapping[str, str]],
         offered: Sequence[str] = (),
         default: str = FALLBACK_LANGUAGE,
-        contact: str = "",
+        contact: Callable[[], str] = str,
         zone: tzinfo | None = None,
     ) -> None:
         """`languages`: texts by key, by language tag. English is required: it is the fallback for missing texts.
 
         `offered`: the languages that the host offers, of those; empty: all. `default` is the host's own.
-        `contact`: how players reach the team; texts with `{contact}` end with a line about it, if it is not "".
+        `contact` returns how players reach the team; texts with `{contact}` end with a line about it, if it is not "".
         `zone`: the time zone of times in texts; None: the machine's.
         """
         self._texts = {normalize_tag(language): dict(texts) for language, texts in languages.items()}
@@ -90,7 +90,8 @@ class Translations:
         """
         template = self._texts.get(language, {}).get(key) or self._texts[FALLBACK_LANGUAGE][key]
         if "{contact}" in template:
-            facts["contact"] = self._contact and "\n" + self.text("contact.line", language, address=self._contact)
+            contact = self._contact()
+            facts["contact"] = contact and "\n" + self.text("contact.line", language, address=contact)
         return template.format_map(_Facts(facts))
 
     def moment(self, at: datetime, language: str, now: datetime) -> str:

@@ -197,7 +197,7 @@ class MailRenderer:
             "game": public_game_address(config.game.address),
             "link": None if page is None else self._base_url + page,
             "server": config.server.name,
-            "contact": config.server.contact or None,
+            "contact": config.server.told_contact or None,
             "accent": accent.light,
             "accent_dark": accent.dark,
             # mail programs show no data URLs
