@@ -189,7 +189,8 @@ class AllowlistRunner:
         self._config = config
         self._now = now
         self._find_operators = find_operators
-        self._seen: object = object()  # the file's stamp, and what else a run depends on, after the last one
+        self._seen: object = object()  # the file's stamp, and what else a run depends on, as the last one read it
+        self._read_inputs: object = None  # the same of a run that is under way
         self._may_have_lost = False
         self._tried: Counter[str] = Counter()  # how often the names were written in this run
         self._retries = True  # whether this run tries what was refused
@@ -225,7 +226,7 @@ class AllowlistRunner:
             self._file.settle()
             started_at = to_milliseconds(self._now())
             report.is_loaded = self._run(report, config, allow_mass_changes=allow_mass_changes)
-            self._seen = self._find_inputs()
+            self._seen = self._read_inputs
             mark: Any = Lease.replace(name=_COMPLETED, holder="", expires_at=started_at)  # type: ignore[no-untyped-call]
             mark.execute()
             self._may_have_lost, self._retried_in = False, hour
@@ -297,6 +298,7 @@ class AllowlistRunner:
         self, report: ListReport, config: ListConfig, *, is_loaded: bool, allow_mass_changes: bool
     ) -> list[tuple[Member, ListStep]]:
         """Return the steps to take now; of those that the guard holds back only the note that it does."""
+        self._read_inputs = self._find_inputs()  # before they are read: what changes meanwhile makes another run due
         listing = self._file.read()
         members, records = self._load_members(listing, report, config)
         properties = self._properties.current
@@ -327,15 +329,15 @@ class AllowlistRunner:
         return [(member, step) for member, step in steps if not step.is_guarded] + notes
 
     def _load_members(self, listing: Listing, report: ListReport, config: ListConfig) -> tuple[list[Member], int]:
-        """Return operators and all names with an entry, a record, or a user who may play; the number of sound records.
+        """Return operators and all names with an entry, a record, or a user who may play; how many are to be listed.
 
         The order in which UUIDs are believed: of who has joined, of the operators without a decision, derived from the
         name. An entry that is there, and the UUID in the record, which may be Mojang's answer, are the rules' business.
         """
         quiet: dict[str, str] = dict(self._rows(_of_records(Allowed.uuid).where(_IS_QUIET)))
         known = _to_known(self._rows(_of_records(*_FIELDS).where(_IS_NOT_QUIET)))
-        held = [it for it in known.values() if it.reason == HELD_BACK and it.state != LISTED]
-        records = len(quiet) + len(known) - len(held)
+        is_sound = [it.state == LISTED or (it.state == ADD and it.reason != HELD_BACK) for it in known.values()]
+        records = len(quiet) + sum(is_sound)
         entries = self._group(listing.entries, _find_keys(quiet, known), config.prefix)
         settled = {key for key, uuid in quiet.items() if [entry.uuid for entry in entries.get(key, ())] == [uuid]}
         settled -= self._uuids.find_others(quiet)

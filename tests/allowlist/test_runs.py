@@ -253,6 +253,40 @@ def test_an_emptied_list_takes_nobody_off(place: ServiceHarness, server: Allowli
     assert listed(server) == {"Alice", "Bob"}
 
 
+def test_the_last_entry_may_be_taken_off_while_others_are(place: ServiceHarness, server: AllowlistServer) -> None:
+    """Who was taken off before, or is about to be, does not make it an emptied list."""
+    for name in ("Alice", "Bob", "Carla"):
+        place.approved(name)
+    run(place)
+    server.type_remove("Alice")
+    run(place)
+    place.decide("ban", "Bob")
+    for name in ("Bob", "Carla"):
+        server.type_remove(name)
+    run(place)
+    assert (listed(server), states()) == (set(), {"alice": "taken_off", "carla": "taken_off"})
+
+
+def test_what_changes_after_the_last_look_of_a_run_makes_another_due(
+    place: ServiceHarness, server: AllowlistServer
+) -> None:
+    place.approved("Alice")
+    runner = place.app.allowlist
+    assert runner is not None
+    plan = runner._plan
+
+    def plan_and_take_off(*arguments: Any, **more: Any) -> Any:
+        steps = plan(*arguments, **more)
+        if not steps:
+            server.type_remove("Alice")
+        return steps
+
+    with mock.patch.object(runner, "_plan", plan_and_take_off):
+        run(place)
+    assert runner.is_due()
+    assert run(place).counts == {"taken_off": 1}
+
+
 def test_many_changes_at_once_wait_for_a_person(place: ServiceHarness, server: AllowlistServer) -> None:
     """Thirty users who were approved while nobody kept the list; a new approval works all the same."""
     names = [f"Player_{number}" for number in range(30)]
