@@ -95,7 +95,7 @@ class StatusLookup:
         reapply_at = self._find_reapply_at(user)
         is_owner = session is not None and session.user_id == user.id
         has_to_answer = user.status == PENDING and user.asked_at is not None
-        may_reapply = user.status == REJECTED and user.email_key is not None and reapply_at is None
+        may_reapply = user.status == REJECTED and user.is_email_verified and reapply_at is None
         if session is not None and (session.is_admin or is_owner):
             return UserStatus(
                 user.username,
