@@ -169,7 +169,7 @@ class UserFields(Output, frozen=True, kw_only=True):
     questionnaire_passed: bool | None
     questionnaire_review_summary: str | None
     questionnaire_requires_review: Annotated[
-        bool | None, Meta(description="Whether text answers wait for their points; null without a questionnaire.")
+        bool | None, Meta(description="Whether an operator has to read answers; null without a questionnaire.")
     ]
     rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
     waiting_for: Annotated[WaitingFor | None, Meta(description="For pending users; else null.")]

@@ -370,7 +370,7 @@ class UserDetailsLoader:
         )
 
     def _find_result(self, user_id: int, entry: UserListItem) -> QuestionnaireResult | None:
-        """Return the result; whether it waits for points is told by the list's entry."""
+        """Return the result; whether it is to be read is told by the list's entry."""
         result = self.find_questionnaire(user_id)
         is_to_read = bool(entry.questionnaire_requires_review)
         return None if result is None else replace(result, requires_review=is_to_read)

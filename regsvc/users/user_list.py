@@ -38,7 +38,6 @@ from regsvc.users.user_query import (
     position_of,
     search_condition,
     validate,
-    waits_for_points,
 )
 
 
@@ -229,7 +228,7 @@ class UserList:
             questionnaire_score=row.score,
             questionnaire_passed=row.is_passed,
             questionnaire_review_summary=row.summary,
-            questionnaire_requires_review=None if row.score is None else bool(row.waits_for_points),
+            questionnaire_requires_review=row.requires_review and row.status == PENDING,
             rejections=None if findings is None else findings.rejections,
             signals=() if findings is None else findings.signals,
             waiting_for=waiting_for(row),
@@ -469,7 +468,7 @@ def _full_rows(ids: Any) -> Any:
                 StoredQuestionnaire.score,
                 StoredQuestionnaire.is_passed,
                 StoredQuestionnaire.summary,
-                Case(None, [(User.status == PENDING, waits_for_points())], Value(0)).alias("waits_for_points"),
+                StoredQuestionnaire.requires_review,
                 StoredQuestionnaire.answer_seconds,
                 ChatLink.platform.alias("chat_platform"),
                 ChatLink.account_id.alias("chat_id"),

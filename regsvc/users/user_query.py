@@ -153,15 +153,6 @@ def _of_result(value: Any, users: Any = User) -> Any:
     return StoredQuestionnaire.select(value).where(StoredQuestionnaire.user == users.id)
 
 
-def waits_for_points() -> Any:
-    """Return the condition that a text of the joined result may still bring points; those that bring none do not count.
-
-    Stored answers are JSON without spaces, in which a quotation mark of a text has a backslash before it.
-    """
-    without_others = fn.REPLACE(StoredQuestionnaire.answers, '"points":null,"max_points":0', "")
-    return StoredQuestionnaire.requires_review & (fn.INSTR(without_others, '"points":null') > 0)
-
-
 def _answers() -> Any:
     """Return the answers of a result alone, as JSON: the questions would match in all of them."""
     if isinstance(User._meta.database, MySQLDatabase):

@@ -145,7 +145,7 @@ function renderQuestionnaire(result, { earlierAnswers, status }, level, judge) {
   const verdict = t(requiresReview ? "to_be_read" : isPassed ? "passed" : "failed");
   const kind = requiresReview ? "wait" : isPassed ? "good" : "bad";
   const isOpen = status === "pending";
-  const unread = isOpen ? answers.filter(({ points, maxPoints }) => points === null && maxPoints > 0) : [];
+  const unread = isOpen ? answers.filter(({ points }) => points === null) : [];
   // the summary is in the applicant's language; its first line repeats the score, the others what the answers tell
   const notes = answers.length ? "" : summary.split("\n").slice(1).join("\n");
   return [
@@ -171,7 +171,7 @@ function renderQuestionnaire(result, { earlierAnswers, status }, level, judge) {
 /** @param {Answer[]} unread */
 function describeUnread(unread) {
   const openPoints = unread.reduce((sum, { maxPoints }) => sum + maxPoints, 0);
-  return t("answers_unread", { count: unread.length, openPoints });
+  return t(openPoints > 0 ? "answers_unread_points" : "answers_unread", { count: unread.length, openPoints });
 }
 
 /**
@@ -181,13 +181,13 @@ function describeUnread(unread) {
  * @param {boolean} isOpen
  */
 function describePoints({ points, maxPoints }, isOpen) {
-  if (maxPoints === 0 && !points) {
-    return null;
-  }
   if (points === null) {
-    return isOpen ? t("unread", { maxPoints }) : null;
+    if (!isOpen) {
+      return null;
+    }
+    return maxPoints > 0 ? t("unread", { maxPoints }) : t("to_be_read");
   }
-  return t("worth", { points, maxPoints });
+  return points === 0 && maxPoints === 0 ? null : t("worth", { points, maxPoints });
 }
 
 /**
@@ -196,7 +196,7 @@ function describePoints({ points, maxPoints }, isOpen) {
  * @param {Judge | null} judge null: the user is decided about
  */
 function renderAnswer(answer, before, judge) {
-  const { question, type, answers, points, maxPoints, note } = answer;
+  const { question, type, answers, points, note } = answer;
   const isText = type === "text";
   const text = describePoints(answer, judge !== null);
   const score = text && make("span", { class: "worth", "data-is": points === null ? "unread" : null }, text);
@@ -208,7 +208,7 @@ function renderAnswer(answer, before, judge) {
     make("p", { class: "question" }, make("span", {}, question), score),
     given.length === 0 ? none : isText ? given : make("ul", {}, given),
     note && make("p", { class: "quiet-text" }, t("note", { note })),
-    judge && isText && maxPoints > 0 && given.length > 0 && may("users.review") && renderPoints(answer, judge),
+    judge && isText && given.length > 0 && may("users.review") && renderJudgement(answer, judge),
     before && renderEarlier(before, before.join() === answers.join()),
   );
 }
@@ -224,6 +224,21 @@ function withLinks(text) {
     const attributes = { href: part, target: "_blank", rel: "noreferrer nofollow ugc" };
     return index % 2 === 1 ? make("a", attributes, part) : part;
   });
+}
+
+/**
+ * Ask for the points of a text, or only that it was read where it brings none; null once it was.
+ *
+ * @param {Answer} answer
+ * @param {Judge} judge
+ */
+function renderJudgement(answer, judge) {
+  const { questionId, points, maxPoints } = answer;
+  if (maxPoints > 0) {
+    return renderPoints(answer, judge);
+  }
+  const markRead = () => judge(questionId, 0);
+  return points === null && make("p", { class: "points" }, button(t("answer_read"), markRead, "quiet"));
 }
 
 /**
