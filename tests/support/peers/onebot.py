@@ -82,7 +82,8 @@ class OneBot:
 
     async def _read(self, socket: WebSocketClientConnection) -> None:
         while (written := await socket.read_message()) is not None:
-            self._answer(socket, json.loads(written))
+            if socket.protocol is not None:  # what comes while it is closed is not taken any more
+                self._answer(socket, json.loads(written))
 
     def _answer(self, socket: WebSocketClientConnection, call: dict[str, Any]) -> None:
         assert call.keys() == {"action", "params", "echo"}, call
