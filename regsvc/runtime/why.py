@@ -191,7 +191,7 @@ def _review(facts: JoinFacts) -> Iterator[JoinStep]:
 
 
 def _gates(facts: JoinFacts) -> Iterator[JoinStep]:
-    """What keeps a user out who may play."""
+    """Causes that keep a user out who may play."""
     has_authme, keeps_list = facts.policy.is_bridge_on, facts.listed.state != "off"
     if has_authme:
         yield _authme(facts)
