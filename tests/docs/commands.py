@@ -59,10 +59,9 @@ WITH_PACKAGE = (
     Step("docs/team.md", "companion token create"),
     Step(
         "docs/operations.md",
-        "companion users password Alice --link",
+        "companion users password Alice   ",
         before="echo alices-secret | companion users create Alice --password-stdin",
     ),
-    Step("docs/operations.md", "companion users password Alice   "),
     Step("docs/operations.md", "install -d -m 700 -o mc"),
     Step("docs/operations.md", "companion export", after="test -s everything.json; test -s FOLDER/audit.csv"),
     Step("docs/operations.md", "companion import users.csv"),
