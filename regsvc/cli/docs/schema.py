@@ -137,15 +137,21 @@ def _reasons() -> str:
 
 
 def _view(view: Relation) -> str:
-    users = next(table for table in list_tables() if table.name == "regsvc_user")
-    told = {(column.name, column.note) for column in users.columns}
-    same = {column.name for column in view.columns if (column.name, column.note) in told}
+    explained = [table for table in list_tables() if table.name not in INNER_TABLES]
+    table, same = max(((table, _same_columns(view, table)) for table in explained), key=lambda found: len(found[1]))
     rows = [(f"`{column.name}`", column.note) for column in view.columns if column.name not in same]
-    note = f"{view.note[0].upper()}{view.note[1:]}."
+    parts = [f"### {view.name}", f"{view.note[0].upper()}{view.note[1:]}."]
     if same:
-        listed = _words(column.name for column in view.columns if column.name in same)
-        note += f"\n\nAs in `regsvc_user`: {listed}."
-    return f"### {view.name}\n\n{note}\n\n{grid(('column', 'note'), *rows)}"
+        parts.append(f"As in `{table.name}`: {_words(same)}.")
+    if rows:
+        parts.append(grid(("column", "note"), *rows).strip())
+    return "\n\n".join(parts) + "\n"
+
+
+def _same_columns(view: Relation, table: Relation) -> list[str]:
+    """Return the names of the view's columns that the table has with the same note."""
+    told = {(column.name, column.note) for column in table.columns}
+    return [column.name for column in view.columns if (column.name, column.note) in told]
 
 
 def _inner_tables() -> str:
