@@ -202,7 +202,7 @@ class Decisions:
             raise errors.PasswordChoiceNeeded("nothing_to_keep")
         if choice == "link":
             self._mail_queue.require_available()
-            if user.email_key is None or not user.is_email_verified:
+            if user.proven_key is None:
                 raise errors.PasswordChoiceNeeded("no_address")
         return details
 

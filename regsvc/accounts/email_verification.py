@@ -95,5 +95,7 @@ class EmailVerification:
                 self.mail_queue.send_to(address, caller.language, "verification_code", verification_id=row_id)
             else:
                 proven = EmailAddress(str(holder.email), address.key)
-                self.mail_queue.send_to(proven, caller.language, "already_registered", user_id=holder.id)
+                self.mail_queue.send_to(
+                    proven, caller.language, "already_registered", user_id=holder.id, verification_id=row_id
+                )
         return CodeSent(remaining, round(self.codes.valid.total_seconds()))

@@ -366,9 +366,10 @@ async def delete_user(call: ApiHandler, request: DeleteUserRequest) -> DeleteUse
     return to_reply(DeleteUserReply, decided, message=call.message("deleted_own", username=decided.username))
 
 
-@ROUTES.add("GET", "/api/user/export", USER)
+@ROUTES.add("GET", "/api/user/export", USER, errors.RateLimited)
 async def export_user(call: ApiHandler) -> ExportUserReply:
     """Export all data stored about you, without secrets and without data of other people."""
+    call.services.status_limits.hit(call.address)
     export = await call.run(call.services.user_export.export, call.require_session())
     return to_reply(
         ExportUserReply,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from peewee import Database
+
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.auth.sessions import find_rights
 from regsvc.core.clock import Clock
@@ -23,7 +25,8 @@ from regsvc.core.errors import (
 from regsvc.core.rights import EVERYTHING, GRANTS, Permission, Team
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
-from regsvc.database.models import Invitation
+from regsvc.database.bulk import select_rows
+from regsvc.database.models import Invitation, User
 
 _MAX_LISTED: Final = 500
 _MOST_MADE: Final = 30
@@ -74,11 +77,10 @@ class Invitations:
         """
         made_by = None if made_by is None else name_key(made_by)
         self._require_reviewer(made_by)
-        moment = self._now()
-        is_recent = (Invitation.made_by == made_by) & (Invitation.created_at > moment - _PERIOD)
-        if made_by is not None and Invitation.select().where(is_recent).count() >= _MOST_MADE:
-            raise RateLimited(round(_PERIOD.total_seconds()))
-        with Invitation._meta.database.atomic():
+        moment, database = self._now(), Invitation._meta.database
+        with database.atomic():
+            if made_by is not None:
+                self._require_few(database, made_by, moment)
             row = Invitation.create(
                 nonce=new_nonce(),
                 grants=" ".join(grant for grant in GRANTS if grant in grants),
@@ -145,6 +147,13 @@ class Invitations:
     def purge(self, kept: timedelta) -> int:
         """Delete invitations that ended so long ago; return their number."""
         return int(Invitation.delete().where(Invitation.expires_at < self._now() - kept).execute())
+
+    def _require_few(self, database: Database, maker: str, moment: datetime) -> None:
+        """Raise `RateLimited` where this maker has made too many lately; one request at a time, by the lock."""
+        select_rows(database, User, [User.id], User.username_key, [maker], for_update=True)
+        is_recent = (Invitation.made_by == maker) & (Invitation.created_at > moment - _PERIOD)
+        if Invitation.select().where(is_recent).count() >= _MOST_MADE:
+            raise RateLimited(round(_PERIOD.total_seconds()))
 
     def _require_reviewer(self, maker: str | None) -> None:
         if not self._is_entitled(maker):

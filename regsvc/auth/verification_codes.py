@@ -92,10 +92,7 @@ class VerificationCodes:
         return int(active.id)
 
     def was_requested_by(self, email_key: str, purpose: Purpose, caller: Caller) -> bool:
-        """Return whether this client was the last to request the code.
-
-        Whether it is still active must not show: the code of a registered address, which is never mailed, lives longer.
-        """
+        """Return whether this client was the last to request the code, which need not be active any more."""
         newest = _find_newest(email_key, purpose)
         return newest is not None and bool(newest.client == caller.limit_key)
 
@@ -154,7 +151,7 @@ class VerificationCodes:
         return str(self._find_proof(proof, purpose).email_key)
 
     def mark_sent(self, row_id: int) -> None:
-        """Record that a mail server has accepted the mail with this code: its lifetime starts now."""
+        """Record that a mail server has accepted the mail with this code, or in its place: its lifetime starts now."""
         _update(row_id, {Verification.handed_over_at: self._now()})
 
     def find_sendable(self, row_id: int) -> Verification | None:

@@ -193,8 +193,8 @@ class HttpSection:
     )
     status_limit: tuple[RateLimit, ...] = key.rate_limits(
         ["600 per minute"],
-        "Limits of the status routes, and of those of applications, per client address; an IPv6 network (/48) has four "
-        "times as many.",
+        "Limits of the status routes, of those of applications and of users' exports, per client address; an IPv6 "
+        "network (/48) has four times as many.",
     )
     web_root: Path | None = key.optional_path("Folder with a front end to serve in addition to the API.")
     allowed_origins: tuple[str, ...] = key.names(

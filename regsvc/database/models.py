@@ -176,6 +176,11 @@ class User(BaseModel):
     is_asked = BooleanField()  # generated: asked_at IS NOT NULL
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
 
+    @property
+    def proven_key(self) -> str | None:
+        """The key of the address that the user has proven, or None; anybody may type another one in the game."""
+        return self.email_key if self.is_email_verified else None
+
 
 AWAITS_REVIEW: Final[Any] = (User.status == PENDING) & (User.is_asked == False)  # noqa: E712 - SQL
 """Condition: a user waits for the team, and not the team for an answer."""

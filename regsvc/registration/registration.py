@@ -272,7 +272,7 @@ class Registration:
         ids = [] if (row_id := parse_row_id(token)) is None else [row_id]
         select_rows(User._meta.database, User, [User.id], User.id, ids, for_update=User._meta.database.in_transaction())
         user = self.tokens.find_users([token]).get(token)
-        if user is None or user.status != REJECTED or user.email_key != proven.key or not user.is_email_verified:
+        if user is None or user.status != REJECTED or user.proven_key != proven.key:
             raise InvalidCode("proof", field="applicationToken")
 
     def _limits_of(self, caller: Caller) -> tuple[list[LimitCheck], list[SharedLimits]]:

@@ -184,10 +184,10 @@ class UserCreation:
     def _require_address_free(self, email_key: str) -> None:
         """Raise `ReapplyLater` where a rejection holds the address, too (`registration.reapply_holds`).
 
-        Only clients that have proven the address come here.
+        Only clients that have proven the address come here; who was rejected must have proven it, too.
         """
         if self._live.current.registration.reapply_holds == "address":
-            for holder in User.select().where(User.email_key == email_key):
+            for holder in User.select().where(User.email_key == email_key, User.is_email_verified):
                 self._require_reapply_time(holder, "email")
 
     def _require_reapply_time(self, holder: User, field: str) -> None:

@@ -73,7 +73,7 @@ class Notes:
             Note.insert(
                 user_id=user.id,
                 username_key=user.username_key,
-                email_key=user.email_key if user.is_email_verified else None,
+                email_key=user.proven_key,
                 author=by.name,
                 text=text,
                 created_at=to_milliseconds(self._now()),
@@ -83,9 +83,9 @@ class Notes:
 
 
 def list_notes(user: User, limit: int) -> list[NoteRecord]:
-    """Return the notes about this user and earlier users of the name or e-mail address, newest first."""
+    """Return the notes about this user and earlier users of the name or proven address, newest first."""
     belongs = Note.username_key == user.username_key
-    if user.email_key is not None:
-        belongs = belongs | (Note.email_key == user.email_key)
+    if user.proven_key is not None:
+        belongs = belongs | (Note.email_key == user.proven_key)
     rows = Note.select().where(belongs).order_by(Note.id.desc()).limit(limit)
     return [NoteRecord(row.text, row.author, row.created_at, row.user_id == user.id) for row in rows]

@@ -66,7 +66,7 @@ class Questions:
         question_id = AskedQuestion.insert(
             user_id=user.id,
             username_key=user.username_key,
-            email_key=user.email_key if user.is_email_verified else None,
+            email_key=user.proven_key,
             author=by.name,
             question=text,
             answers=find_answers([user.id]).get(user.id),
@@ -101,10 +101,10 @@ class Questions:
 
 
 def list_questions(user: User, limit: int) -> list[QuestionRecord]:
-    """Return the questions to this user and earlier users of the name or e-mail address, newest first."""
+    """Return the questions to this user and earlier users of the name or proven address, newest first."""
     belongs = AskedQuestion.username_key == user.username_key
-    if user.email_key is not None:
-        belongs = belongs | (AskedQuestion.email_key == user.email_key)
+    if user.proven_key is not None:
+        belongs = belongs | (AskedQuestion.email_key == user.proven_key)
     rows = AskedQuestion.select().where(belongs).order_by(AskedQuestion.id.desc()).limit(limit)
     return [_record(row, is_same_user=row.user_id == user.id) for row in rows]
 

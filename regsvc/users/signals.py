@@ -139,7 +139,7 @@ class _Reviews:
 
     def __init__(self, users: Sequence[Any]) -> None:
         names = {user.username_key for user in users}
-        addresses = {user.email_key for user in users if user.email_key is not None}
+        addresses = {user.proven_key for user in users if user.proven_key is not None}
         fields = (Review.id, Review.username, Review.username_key, Review.email_key, Review.transition)
         found = (
             Review.select(*fields, Review.status_before, Review.status_after, Review.reason, Review.reviewed_at)
@@ -156,7 +156,7 @@ class _Reviews:
 
     def of(self, user: Any) -> list[Review]:
         """Return the decisions, the newest first."""
-        by_name, by_address = self._by_name.get(user.username_key, ()), self._by_address.get(user.email_key, ())
+        by_name, by_address = self._by_name.get(user.username_key, ()), self._by_address.get(user.proven_key, ())
         distinct = {review.id: review for review in (*by_name, *by_address)}
         return [distinct[number] for number in sorted(distinct, reverse=True)]
 

@@ -177,7 +177,7 @@ class _Decision:
             "ban_expires_at": self.ban_expires_at,
             "operator": by.name,
             "reviewed_at": moment,
-            "email_key": self.user.email_key,
+            "email_key": self.user.proven_key,
             "answers": answers,
         }
 

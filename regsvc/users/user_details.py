@@ -143,13 +143,10 @@ def list_game_addresses(user: User, limit: int) -> list[GameAddressRecord]:
 
 
 def list_mails(user: User, limit: int) -> list[MailEntry]:
-    """Return the mails about the user, newest first, and those to their address if verified.
-
-    An unverified address may be another person's.
-    """
+    """Return the mails about the user, newest first, and those to their proven address."""
     is_own = OutboxEntry.user_id == user.id
-    if user.email_key is not None and user.is_email_verified:
-        is_own = is_own | (OutboxEntry.recipient_key == user.email_key)
+    if user.proven_key is not None:
+        is_own = is_own | (OutboxEntry.recipient_key == user.proven_key)
     rows = _newest(OutboxEntry.select().where(OutboxEntry.kind == "mail", is_own), OutboxEntry.id, limit)
     return [mail_entry(row, user.username if row.user_id == user.id else None) for row in rows]
 
@@ -161,10 +158,10 @@ def list_own_reviews(user: User, limit: int) -> list[ReviewRecord]:
 
 
 def list_history(user: User, limit: int) -> list[ReviewRecord]:
-    """Return the decisions about this user and about earlier users of the name or e-mail address, newest first."""
+    """Return the decisions about this user and about earlier users of the name or proven address, newest first."""
     belongs = Review.username_key == user.username_key
-    if user.email_key is not None:
-        belongs = belongs | (Review.email_key == user.email_key)
+    if user.proven_key is not None:
+        belongs = belongs | (Review.email_key == user.proven_key)
     return [_review(row, user) for row in _newest(Review.select().where(belongs), Review.id, limit)]
 
 
@@ -210,7 +207,7 @@ def _review(row: Review, user: User) -> ReviewRecord:
         reviewed_at=row.reviewed_at,
         is_same_user=row.user_id == user.id,
         is_same_name=row.username_key == user.username_key,
-        is_same_email=row.email_key is not None and row.email_key == user.email_key,
+        is_same_email=row.email_key is not None and row.email_key == user.proven_key,
         answers=None if row.answers is None else _parse_answers(row.answers),
     )
 

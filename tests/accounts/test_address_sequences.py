@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from regsvc.database.models import OutboxEntry
+from regsvc.database.models import OutboxEntry, Verification
 from regsvc.notifications.mail.transport import start_code
 from tests.support.captchas import answer_to
 from tests.support.live_api import LiveApi
@@ -148,9 +148,19 @@ def deliver(crowd: Crowd, _local: str) -> None:
 
 
 def test_a_request_too_soon_tells_nothing_once_a_code_has_expired(crowd: Crowd) -> None:
-    """That Mallory's last request is why is told; a code that is never mailed, to a user, does not expire as others."""
+    """That Mallory's last request is why is told."""
     ask = mail("/api/verify/send")(SPELLINGS[0], CLIENTS[2])
     assert_alike(crowd, [ask, deliver, wait(6 * 60)] * 12)
+
+
+@pytest.mark.parametrize(("minutes", "tries"), [(4, 1), (6, 0)])
+def test_a_wrong_code_is_written_for_as_long_whosever_the_address_is(crowd: Crowd, minutes: int, tries: int) -> None:
+    """A code that is never mailed, to a user, expires as others do: else the time that a reply takes would tell."""
+    ask, guess = (mail(f"/api/verify/{step}", **fields) for step, fields in (("send", {}), ("check", {"code": "1"})))
+    steps = [ask(SPELLINGS[0], CLIENTS[2]), deliver, wait(minutes * 60), guess(SPELLINGS[0], CLIENTS[2])]
+    assert_alike(crowd, steps)
+    found = Verification.select().order_by(Verification.id.desc()).limit(len(LOCAL_PARTS))
+    assert [row.tries for row in found] == [tries] * len(LOCAL_PARTS)
 
 
 WRONG = {"username": "Carol", "password": PASSWORD, "code": "12345678"}

@@ -49,16 +49,39 @@ def test_a_note_stays_with_the_name(stack: Stack) -> None:
     assert stack.get("/api/user/export", token=stack.user_token(rick)).json["notes"] == []
 
 
+def told_of(stack: Stack, person: Person) -> dict[str, list[str]]:
+    """Return what the team is told of earlier users, and what the queue marks."""
+    user = stack.get("/api/admin/user", {"username": person.name}, token=stack.olivia()).json["user"]
+    listed = stack.get("/api/admin/users", {"search": person.name}, token=stack.olivia()).json["users"]
+    told = {kind: [str(it) for it in user[kind]] for kind in ("notes", "questions", "history")}
+    return told | {"signals": [it["kind"] for entry in listed for it in entry["signals"]]}
+
+
 def test_it_stays_with_a_proven_address_alone(stack: Stack) -> None:
-    """One that was typed in the game may be somebody else's: they hear of neither notes nor questions."""
-    alice, mallory = stack.newcomer("alice"), stack.newcomer("mallory")
+    """One that was typed in the game may be somebody else's: neither is charged with what the other has done."""
+    alice, mallory, carla = (stack.newcomer(name) for name in ("alice", "mallory", "carla"))
     stack.authme.register(mallory.name, mallory.password, alice.email)
     stack.sync()
     stack.decides("note", mallory, text="Stole from Bob.")
     stack.decides("ask", mallory, question="Where is Bob's gold?")
+    stack.decides("ban", mallory, reason="theft")
     assert stack.register(alice).status == 201
-    user = stack.get("/api/admin/user", {"username": alice.name}, token=stack.olivia()).json["user"]
-    assert (user["notes"], user["questions"]) == ([], [])
+    assert told_of(stack, alice) == {"notes": [], "questions": [], "history": [], "signals": []}
+
+    stack.decides("note", alice, text="Builds well.")
+    stack.decides("ask", alice, question="Who invited you?")
+    stack.decides("reject", alice)
+    stack.decides("delete", alice)
+    again = replace(stack.newcomer("alice"), email=alice.email)
+    stack.authme.register(carla.name, carla.password, alice.email)
+    stack.sync()
+    of_carla = told_of(stack, carla)
+    assert of_carla | {"signals": []} == {"notes": [], "questions": [], "history": [], "signals": []}
+    assert set(of_carla["signals"]) == {"game_first", "unproven_email"}
+    assert stack.register(again).status == 201
+    of_again = told_of(stack, again)
+    assert [len(of_again[kind]) for kind in ("notes", "questions")] == [1, 1]
+    assert set(of_again["signals"]) == {"earlier_rejection", "same_email"}
 
 
 def test_what_is_refused(stack: Stack) -> None:

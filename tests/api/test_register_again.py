@@ -61,6 +61,10 @@ def test_who_was_rejected_waits_under_this_name_or_with_this_address(make_stack:
     assert_refused(stack.register(another), 409, "reapply_later", field="email")
     unproven = stack.post("/api/register", {"username": another.name, "email": another.email, "code": "000000"})
     assert_refused(unproven, 422, "invalid_code", field="code")  # which tells nobody else
+    mallory = stack.newcomer("mallory")
+    stack.authme.register(mallory.name, mallory.password, alice.email)  # typed in the game, which proves nothing
+    stack.sync()
+    stack.decides("reject", mallory)
     assert stack.register(alice).status == 201
 
 

@@ -133,6 +133,7 @@ def test_a_client_asks_so_often_on_all_routes_together(strict: Stack) -> None:
     assert 50 <= payload["remainingSeconds"] <= 60
     body, client = {"username": "alice"}, {"X-Forwarded-For": "198.51.100.1"}
     assert_refused(strict.post("/api/register/check", body, headers=client), 429, "rate_limited")
+    assert_refused(strict.get("/api/user/export", token=strict.olivia(), headers=client), 429, "rate_limited")
     assert ask_from(strict, "198.51.100.2").status == 200
 
 

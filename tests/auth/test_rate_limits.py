@@ -6,10 +6,14 @@ from datetime import timedelta
 import pytest
 from peewee import Database
 
+from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.invitations import Invitations
 from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, client_checks
 from regsvc.core.errors import RateLimited
+from regsvc.core.rights import Team
 from regsvc.core.units import RateLimit
-from regsvc.database.models import RateLimitWindow
+from regsvc.database.audit import Actor, Audit
+from regsvc.database.models import Invitation, RateLimitWindow, User
 from tests.support.database_fixtures import InParallel
 from tests.support.manual_clock import ManualClock
 
@@ -173,6 +177,17 @@ def test_the_order_of_subjects_deadlocks_nobody(
 
     assert in_parallel(ask, 20) == [None] * 20
     assert set(stored_hits().values()) == {20}
+
+
+@pytest.mark.every_database
+def test_forty_invitations_at_once_are_thirty(in_parallel: InParallel, clock: ManualClock, olivia: User) -> None:
+    secrets, team = DerivedSecrets(bytes(32)), Team(lambda name: 4)
+    invitations = Invitations(secrets, team, Audit(clock), clock, "https://play.example.org")
+
+    def invite() -> None:
+        invitations.create(1, timedelta(days=7), (), Actor(olivia.username), olivia.username)
+
+    assert in_parallel(invite, 40).count(None) == Invitation.select().count() == 30
 
 
 # --- In memory ---

@@ -15,7 +15,7 @@ from peewee import Database
 from regsvc.config.host_style import DARK, LIGHT, THEMES
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.i18n.languages import Translated
-from regsvc.database.models import User
+from regsvc.database.models import User, Verification
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.queue import UserMail
 from regsvc.notifications.mail.renderer import RenderedMail
@@ -23,7 +23,7 @@ from regsvc.notifications.mail.templates import MAILS, BrokenTemplate, load_mail
 from regsvc.web.pages import PAGE_TABLE
 from tests.support.database_fixtures import MakeUser
 from tests.support.each import assert_each
-from tests.support.mail_parts import ALICE, MailHarness
+from tests.support.mail_parts import ALICE, CALLER, MailHarness
 from tests.support.manual_clock import ManualClock
 
 pytestmark = pytest.mark.one_database("sqlite")
@@ -337,6 +337,15 @@ def test_an_expired_code_is_not_mailed(mail_harness: MailHarness, clock: ManualC
     clock.advance(minutes=15)
     with pytest.raises(Drop):
         render(mail_harness)
+
+
+def test_a_code_for_nobody_lives_as_long_as_one_that_is_mailed(mail_harness: MailHarness, clock: ManualClock) -> None:
+    row_id = mail_harness.codes.issue(ALICE.key, "unlink", CALLER)
+    mail_harness.mail_queue.send_to(ALICE, "en", "unlink_code", verification_id=row_id)
+    clock.advance(minutes=1)
+    with pytest.raises(Drop):
+        render(mail_harness)
+    assert Verification.get_by_id(row_id).handed_over_at == clock()
 
 
 def test_a_mail_that_is_looked_at_shows_no_secret(mail_harness: MailHarness, alice: User) -> None:

@@ -72,7 +72,7 @@ CREATE TABLE regsvc_review (
   ban_expires_at {moment} NULL, -- end of a ban
   operator       {text:255} NOT NULL, -- who decided
   reviewed_at    {moment} NOT NULL, -- when it was decided
-  email_key      {text:320} NULL -- the user's address at that time, normalized for comparison
+  email_key      {text:320} NULL -- the user's proven address at that time, normalized
 );
 CREATE INDEX regsvc_review_username_key ON regsvc_review (username_key);
 CREATE INDEX regsvc_review_email_key ON regsvc_review (email_key);
@@ -119,9 +119,9 @@ CREATE TABLE regsvc_sync_state (
   id          INTEGER PRIMARY KEY CHECK (id = 1), -- always 1
   policy      {text:64} NOT NULL, -- fingerprint of config and version; if it changes, every row is compared again
   operators   {long_text} NOT NULL, -- operators' names at that time, in lower case, one per line
-  user_count  BIGINT NOT NULL, -- users at that time
-  user_ids    BIGINT NOT NULL, -- the sum of their ids: changes if users were deleted with SQL
-  newest_id   BIGINT NOT NULL, -- the newest user with a player: a newer one means that rows may have left as well
+  user_count  BIGINT NOT NULL, -- not used, like the next two
+  user_ids    BIGINT NOT NULL, -- not used
+  newest_id   BIGINT NOT NULL, -- not used
   compared_at {moment} NOT NULL -- when every row was last compared
 );
 

@@ -73,7 +73,7 @@ class MailQueue:
             raise MailUnavailable
 
     def can_reach(self, user: User) -> bool:
-        """Return whether the user is mailed: players are, and the user has proven an address."""
+        """Return whether the user is mailed: players are, and the user has an address, proven or of AuthMe's table."""
         return self.is_available and user.email is not None and user.email_key is not None
 
     def send(self, user: User, mail: UserMail, row_id: int | None = None) -> bool:
@@ -97,6 +97,8 @@ class MailQueue:
         verification_id: int | None = None,
     ) -> None:
         """Enqueue a mail to an address. One with a code is rendered from the row that `VerificationCodes.issue` wrote.
+
+        What is mailed in place of a code names its row, too, which is to live no longer (`start_code`).
 
         `user_id` None where the mail is about a user: nobody has this address, and nothing is mailed. Both cases write
         the same rows, so that response times do not reveal whether the address is known.

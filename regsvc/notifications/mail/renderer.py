@@ -212,6 +212,8 @@ class MailRenderer:
         return _Content({"code": code, "minutes": _minutes(self._codes.valid)}, (code,))
 
     def _unlink_code(self, mail: OutboxEntry) -> _Content:
+        if mail.user_id is None and mail.row_id is not None:
+            self._codes.mark_sent(mail.row_id)  # it lives no longer than one that is mailed, by which it would be told
         username = _get_user(mail).username
         code = self._verification_code(mail)
         return _Content({"username": username, **code.values}, code.secrets)

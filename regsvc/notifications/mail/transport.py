@@ -18,7 +18,6 @@ from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailu
 from regsvc.notifications.mail.queue import AddressMail
 from regsvc.notifications.mail.renderer import MailRenderer, RenderedMail, recipient_of
 from regsvc.notifications.mail.smtp_replies import wording_of
-from regsvc.notifications.mail.templates import MAILS
 from regsvc.notifications.outbox import RetryPolicy, describe_for_log
 
 log = logging.getLogger(__name__)
@@ -28,6 +27,7 @@ _TEST_LIMIT: Final = timedelta(seconds=10)
 _SEVERAL: Final = 3
 """Recipients refused alike, in a row, that mean trouble with our account or the server."""
 _MAX_WORDINGS: Final = 20
+_TO_ADDRESS: Final[tuple[str, ...]] = get_args(AddressMail)
 _LOGGED_EVERY: Final = timedelta(hours=1)
 
 
@@ -37,13 +37,15 @@ def mail_retry_policy(max_attempts: int) -> RetryPolicy:
     Eight attempts take about three hours. An unreachable mail server costs no attempt. What players asked for on a page
     is urgent.
     """
-    urgent = get_args(AddressMail)
-    return RetryPolicy(timedelta(seconds=30), timedelta(hours=4), max_attempts=max_attempts, urgent=urgent)
+    return RetryPolicy(timedelta(seconds=30), timedelta(hours=4), max_attempts=max_attempts, urgent=_TO_ADDRESS)
 
 
 def start_code(message: OutboxEntry, codes: VerificationCodes) -> None:
-    """Start the lifetime of the code in a mail that was sent, if there is one."""
-    if "code" in MAILS[message.template] and message.row_id is not None:
+    """Start the lifetime of the code in a mail that was sent, or of one that is not mailed since the address is taken.
+
+    How long a wrong code is counted as an attempt must not tell the one from the other.
+    """
+    if message.template in _TO_ADDRESS and message.row_id is not None:
         codes.mark_sent(message.row_id)
 
 

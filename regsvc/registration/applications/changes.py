@@ -114,7 +114,7 @@ class ApplicationChanges:
         with self._locked(token) as user:
             if self.questionnaires.results.find_of(user.id) is None:
                 raise NotEnabled
-            return str(user.email_key) if user.is_email_verified else None
+            return user.proven_key
 
     def _replace_answers(self, token: str, submitted: str, caller: Caller) -> None:
         with self._locked(token) as user:

@@ -66,9 +66,7 @@ def _find_user(username: str) -> User | None:
 
 def _proven_address(user: User | None) -> str:
     """Return the user's verified address, or `_UNUSED_ADDRESS`."""
-    if user is None or user.email_key is None or not user.is_email_verified:
-        return _UNUSED_ADDRESS
-    return str(user.email_key)
+    return (None if user is None else user.proven_key) or _UNUSED_ADDRESS
 
 
 _MAX_CONCURRENT: Final = 32
