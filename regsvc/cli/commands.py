@@ -260,8 +260,8 @@ def _unlock_all(app: App) -> int:
     print(f"unlocked {unlocked} {'player' if unlocked == 1 else 'players'}")
     if unlocked:
         print("do not start the companion again: it would lock them again")
-    for username in failed:
-        print(f"cannot unlock {username}: the password hash is unknown, since it was too long to store with the lock")
+    for username, reason in failed.items():
+        print(f"cannot unlock {username}: {reason}")
     return 1 if failed else 0
 
 

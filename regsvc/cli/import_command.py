@@ -40,10 +40,12 @@ _REFUSALS: Final = {
     "reserved_username": "an operator of the game server has the name, and the record is not approved; create this "
     "user with companion users create",
     "invalid_status": "the status is none of pending, approved, rejected and banned",
-    "invalid_registered_at": "regTime is not a time",
-    "invalid_email": "the e-mail address is no text",
+    "invalid_registered_at": "registered_at, or regTime, is not a time",
+    "invalid_email": "this is no e-mail address",
+    "email_taken": "another user has the e-mail address",
+    "unknown_algorithm": "no password algorithm of this name is known",
     "invalid_hash": "the password's hash has characters that no hash has",
-    "not_a_record": "the record is not an object",
+    "not_a_record": "the record is not an object, or a line with other fields than the header",
     DUPLICATE_NAME: "another record has the same name",
     NOT_BANNED_HERE: "the record bans a player who is here already and is not banned here",
     NO_STATUS: "the record has no status, so the user waits for a decision",
@@ -55,7 +57,12 @@ VERIFYMC: Final = "verifymc"
 def describe_refusal(row: RefusedRecord) -> str:
     """Return a sentence about a record that was not imported, or not whole."""
     outcome = "imported, but not whole" if row.is_imported else "not imported"
-    return f"{outcome}: {row.name!r} (record {row.line}): {_REFUSALS.get(row.code, row.code)}"
+    return f"{outcome}: {row.name!r} (record {row.line}): {_explain(row.code)}"
+
+
+def _explain(code: str) -> str:
+    """Return what a code means; those without words of their own name a column."""
+    return _REFUSALS.get(code) or f"the value of {code.removeprefix('invalid_')} cannot be used"
 
 
 def describe_operators(data: VerifyMCData, is_operator: Callable[[str], bool]) -> list[str]:
@@ -278,4 +285,4 @@ def _import_entries(data: VerifyMCData, app: App, *, is_dry_run: bool) -> tuple[
 
 def _print_refused(row: RefusedRecord) -> None:
     end = "; imported without it" if row.is_imported else ""
-    print(f"line {row.line}: {row.name!r}: {row.code}{end}", file=sys.stderr)
+    print(f"line {row.line}: {row.name!r}: {row.code} ({_explain(row.code)}){end}", file=sys.stderr)

@@ -32,6 +32,7 @@ from regsvc.sync.sync_context import SyncContext
 
 log = logging.getLogger(__name__)
 
+_HASH_UNKNOWN: Final = "the password hash is unknown, since it was too long to store with the lock"
 _EVERYTHING: Final = Scope()
 
 
@@ -291,13 +292,13 @@ def _make_policy(config: Config, rules: AuthMeRules, first_started_at: datetime,
     )
 
 
-def unlock_all(players: Players) -> tuple[int, list[str]]:
+def unlock_all(players: Players) -> tuple[int, dict[str, str]]:
     """Unlock every row that we locked, also with an empty database of ours, for the lock holds the hash. Blocking.
 
-    Returns how many rows were unlocked, and the names whose hash is stored nowhere any more. Raises
-    `PlayersUnavailable`.
+    Returns how many rows were unlocked, and the names of those that could not be, each with the reason: the hash is
+    stored nowhere any more, or AuthMe's table refuses it. Raises `PlayersUnavailable`.
     """
-    unlocked, unrecoverable = 0, []
+    unlocked, failed = 0, dict[str, str]()
     for page in players.pages(PAGE):
         for row in page:
             if not row.is_locked:
@@ -305,11 +306,15 @@ def unlock_all(players: Players) -> tuple[int, list[str]]:
             known = SyncRecord.get_or_none(SyncRecord.username_key == row.username)
             hash_ = locked_hash(row.hash) or (known.kept_hash if known else None)
             if hash_ is None:
-                unrecoverable.append(row.username)
+                failed[row.username] = _HASH_UNKNOWN
                 continue
-            if not players.update(row, unlock(row, StoredPassword(hash_, row.salt, None), known).changes):
-                continue  # it has changed since it was read, and no longer holds our lock
+            try:
+                if not players.update(row, unlock(row, StoredPassword(hash_, row.salt, None), known).changes):
+                    continue  # it has changed since it was read, and no longer holds our lock
+            except PlayerRefused as refused:
+                failed[row.username] = str(refused)
+                continue
             unlocked += 1
             if known is not None:
                 SyncRecord.update(NO_LOCK).where(SyncRecord.username_key == row.username).execute()
-    return unlocked, unrecoverable
+    return unlocked, failed

@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 
 _PLATFORM: Final = "onebot"
 _TIMEOUT: Final = timedelta(seconds=20)
-_UNCONNECTED_PAUSE: Final = timedelta(minutes=10)
-"""Pause of a message while nothing is connected; `TeamChatQueue.hasten` ends it."""
+_UNCONNECTED_PAUSE: Final = timedelta(hours=1)
+"""Pause of a message while nothing is connected. `TeamChatQueue.hasten` ends it, but not the last minutes of it."""
 _MAX_AGE: Final = timedelta(minutes=5)
 _MAX_REASON: Final = 1000
 _HINTS: Final = {**{verb: f"hint_{verb}" for verb in ("approve", "reject", "ask")}, TEST: "hint_test_button"}
@@ -123,7 +123,7 @@ class OneBotConnections:
     def __init__(
         self, groups: Sequence[OneBot], receiver: ChatReceiver, hasten: Callable[[Sequence[str]], None]
     ) -> None:
-        """`hasten` makes messages to the chats of these names due; blocking."""
+        """`hasten` makes messages to these recipients due: chats, or people of the platform; blocking."""
         self._groups = {group.chat.channel: group for group in groups}
         self._token = groups[0].chat.token
         self._receiver = receiver
@@ -181,7 +181,7 @@ class OneBotConnections:
     def hasten(self) -> None:
         """Make due what waited for a connection, if there is one. Blocking: for a worker thread."""
         if any(it.role != "event" for it in self._open):
-            self._hasten([group.chat.name for group in self._groups.values()])
+            self._hasten([_PLATFORM, *(group.chat.name for group in self._groups.values())])
 
     async def call(self, action: str, fields: Mapping[str, Any], key: str = "") -> dict[str, Any]:
         """Call an action and return its data. Raises `TemporaryFailure`, or `PermanentFailure` if it is refused.

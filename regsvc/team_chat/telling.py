@@ -46,7 +46,6 @@ _RETRY_POLICY: Final = RetryPolicy(
     first_retry=timedelta(seconds=1),
     longest_retry=timedelta(minutes=1),
     max_age=timedelta(days=3),
-    claim=timedelta(minutes=1),
 )
 
 
@@ -90,7 +89,10 @@ class TeamChatQueue:
         self.outbox.put(TEST, Recipient(chat.name, chat.name), language, payload=payload)
 
     def hasten(self, names: Sequence[str]) -> None:
-        """Make messages to these chats due that were to wait for long, since nothing was connected."""
+        """Make messages to these recipients due that were to wait for long, since nothing was connected.
+
+        A recipient is the name of a chat, or of a platform: what applicants are told there.
+        """
         is_waiting = OutboxEntry.next_attempt_at > self._now() + 2 * _RETRY_POLICY.claim  # and not being sent
         to_them = (OutboxEntry.kind == KIND) & OutboxEntry.recipient_key.in_(names)
         OutboxEntry.update(next_attempt_at=self._now()).where(to_them, is_waiting).execute()

@@ -177,13 +177,32 @@ def test_what_the_doctor_finds(stack: Stack, onebot: OneBot) -> None:
     onebot.member["shut_up_timestamp"] = 0
 
 
+DORA = 7004
+
+
+def link_player(stack: Stack, person: Person, account: int) -> None:
+    """Link an account on QQ to a player, as a browser does."""
+    columns = {"platform": "onebot", "account_id": str(account), "claimed_account": f"onebot:{account}"}
+    texts = {**columns, "username": person.name, "discriminator": "0", "token_hash": str(account)}
+    marks = ", ".join("?" * len(texts))
+    found = f"SELECT id, '2026-01-01 00:00:00.000', {marks} FROM regsvc_user WHERE username = ?"
+    into = f"INSERT INTO regsvc_chat_link (user_id, linked_at, {', '.join(texts)}) {found}"
+    our_database(stack).execute(into, (*texts.values(), person.name))
+
+
 @pytest.mark.every_database
 def test_messages_wait_for_a_connection_and_are_sent_once(stack: Stack, onebot: OneBot) -> None:
+    dora = new_applicant(stack, "dora")
+    told_about(stack, onebot, dora)
+    link_player(stack, dora, DORA)
     onebot.disconnect()
     before, people = len(onebot.sent), [new_applicant(stack, name) for name in ("alice", "bob", "carla")]
-    query, problem = "SELECT COUNT(*) AS n FROM regsvc_outbox WHERE last_error LIKE ?", "OneBot: no implementation%"
-    ask_until(lambda: our_database(stack).query(query, (problem,))[0]["n"], lambda count: count >= 1)
+    stack.decides("approve", dora)
+    query = "SELECT COUNT(DISTINCT recipient_key) AS n FROM regsvc_outbox WHERE last_error LIKE ? AND outcome IS NULL"
+    problem = "OneBot: no implementation%"
+    ask_until(lambda: our_database(stack).query(query, (problem,))[0]["n"], lambda count: count == 2)
     onebot.connect()
+    onebot.wait_for("approved", recipient=DORA, after=before)
     told_about(stack, onebot, people[-1])
     names = Counter(person.name for it in onebot.sent[before:] for person in people if person.name in it[2])
     assert names == {person.name: 1 for person in people}

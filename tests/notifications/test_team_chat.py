@@ -18,7 +18,8 @@ from regsvc.database.audit import Actor
 from regsvc.database.models import Invitation, OutboxEntry, Reader, TeamChatEvent, TeamChatLink, TeamChatMessage
 from regsvc.team_chat.decisions import ChatReceiver, Click, Person, TeamDecisions
 from regsvc.team_chat.discord import Discord
-from regsvc.team_chat.telling import Cards
+from regsvc.team_chat.onebot import _UNCONNECTED_PAUSE
+from regsvc.team_chat.telling import Cards, TeamChatQueue
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.telegram import GROUP, TOKEN, Telegram, callbacks
 from tests.support.services import OLIVIA, MakeServices, ServiceHarness
@@ -143,6 +144,22 @@ def test_an_answer_names_nobody_where_names_are_not_told(services: ServiceHarnes
         click = Click(chat, rita, "ask", row.id, text=f"Who is Bob, {len(said)}?")
         said += [name.replace(str(row.id), "83") for name in (decisions.check(click), decisions.decide(click)[1])]
     assert said == ["Alice", "Alice", "#83", "#83"]
+
+
+def test_what_waits_for_a_connection_is_hastened_and_what_is_being_sent_is_left(
+    services: ServiceHarness, clock: ManualClock
+) -> None:
+    """To send an entry may take several calls of twenty seconds: a card that is closed, a new one, those of before."""
+    chats = [TeamChat(platform="onebot", token="t", channel=channel) for channel in ("1", "2")]
+    queue = TeamChatQueue(chats, "en", clock)
+    queue.enqueue("registered", "Alice")
+    waiting, being_sent = queue.outbox.claim_due(2)
+    clock.advance(seconds=5 * 20)
+    assert queue.outbox.claim_due(2) == []
+    queue.outbox.record_failure(waiting, "not connected", retry_after=_UNCONNECTED_PAUSE)
+    queue.hasten([chat.name for chat in chats])
+    assert [entry.id for entry in queue.outbox.claim_due(2)] == [waiting.id]
+    assert being_sent.id != waiting.id
 
 
 def test_a_code_works_once_and_for_ten_minutes(services: ServiceHarness, clock: ManualClock) -> None:

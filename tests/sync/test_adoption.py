@@ -211,7 +211,7 @@ def test_sqlite_lets_a_column_hold_anything(make_services: MakeServices, authme_
     for name in ("alice", "bob"):
         assert services.decide("ban", name).warnings == ()
         assert services.is_locked(name)
-    assert unlock_all(services.app.context.location.players) == (2, [])
+    assert unlock_all(services.app.context.location.players) == (2, {})
     assert services.row("bob")["password"] == "y"
 
 

@@ -253,6 +253,17 @@ def test_unlock_all_unlocks_everything_we_locked(services: ServiceHarness) -> No
     services.decide("ban", "Dave")
     services.sync()
     assert [services.is_locked(name) for name in ("alice", "carol", "dave", "eve")] == [True] * 4
-    assert unlock_all(services.app.context.location.players) == (3, ["eve"])
-    assert dump_table(services.table) == before
+    players, table = services.app.context.location.players, services.table
+    is_mariadb = table.database.kind == "mariadb"
+    trigger = f"CREATE TRIGGER no BEFORE UPDATE ON {table.name} WHEN new.username = 'dave'"
+    refusal = f"{trigger} BEGIN SELECT RAISE(ABORT, 'no'); END"
+    narrowed, widened = (f"ALTER TABLE {table.name} MODIFY password VARCHAR({size}) NOT NULL" for size in (250, 255))
+    table.database.execute(narrowed if is_mariadb else refusal)
+    unlocked, failed = unlock_all(players)
+    assert (unlocked, [*failed]) == (2, ["dave", "eve"])  # the refused one keeps nobody behind it locked
+    assert "AuthMe's table" in failed["dave"]
+    assert "the password hash is unknown" in failed["eve"]
+    table.database.execute(widened if is_mariadb else "DROP TRIGGER no")
+    assert unlock_all(players) == (1, {"eve": failed["eve"]})
+    assert dump_table(table) == before
     assert services.player("Dave").kept_hash is None

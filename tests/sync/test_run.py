@@ -2,11 +2,16 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from regsvc.core import errors
 from regsvc.database.models import APPROVED, BANNED, SyncRecord, User
+from regsvc.sync.report import SyncReport
+from regsvc.sync.service import SyncService
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import AuthMeTable, create_table, dump_table, find_player
 from tests.support.authme.player_rows import insert_player_rows, make_player_rows
@@ -374,3 +379,49 @@ def test_a_plan_changes_nothing(services: ServiceHarness) -> None:
 async def test_calls_that_come_during_a_run_share_the_next_one(services: ServiceHarness) -> None:
     reports = await asyncio.gather(*(services.app.sync.run() for _caller in range(5)))
     assert len(set(map(id, reports))) == 1
+
+
+# --- a run beside requests ---
+
+
+@pytest.mark.parametrize(
+    ("answer", "page", "rests"),
+    [
+        (0.0001, 0.4, []),
+        (0.01, 0.4, [0.3] * 4),  # after two pages in the first second
+        (0.01, 0.8, [0.5] * 5),  # which is the longest, after the first page
+    ],
+)
+def test_a_long_run_rests_while_requests_wait(
+    monkeypatch: pytest.MonkeyPatch, clock: ManualClock, answer: float, page: float, rests: list[float]
+) -> None:
+    """Six pages, while the event loop takes so many seconds to answer."""
+    passed, rested = 0.0, list[float]()
+
+    def pass_time(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+
+    def rest(seconds: float) -> None:
+        rested.append(seconds)
+        pass_time(seconds)
+
+    def run_pages(may_go_on: Callable[[], bool], **_options: object) -> SyncReport:
+        for _page in range(6):
+            pass_time(page)
+            assert may_go_on()
+        return SyncReport(clock())
+
+    def answer_soon(callback: Callable[[], None]) -> None:
+        pass_time(answer)
+        callback()
+
+    monkeypatch.setattr("regsvc.sync.service.time", SimpleNamespace(monotonic=lambda: passed, sleep=rest))
+    lease: Any = SimpleNamespace(renew=lambda: True, release=lambda is_done: None)
+    worker: Any = None
+    runner: Any = SimpleNamespace(run=run_pages)
+    loop: Any = SimpleNamespace(call_soon_threadsafe=answer_soon)
+    service = SyncService(worker, runner, lease)
+    service._loop = loop
+    service.run_here()
+    assert rested == pytest.approx(rests, rel=0.05)

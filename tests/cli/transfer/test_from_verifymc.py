@@ -198,8 +198,8 @@ def test_records_that_cannot_become_users_are_told_in_words(
             "not imported: 'a b' (record 2): the name breaks AuthMe's rules for names, or is a Bedrock name while "
             "bedrock.enabled is off",
             "not imported: 'Carl' (record 3): the status is none of pending, approved, rejected and banned",
-            "not imported: 'Dora' (record 4): regTime is not a time",
-            "not imported: 'bob' (record 5): the record is not an object",
+            "not imported: 'Dora' (record 4): registered_at, or regTime, is not a time",
+            "not imported: 'bob' (record 5): the record is not an object, or a line with other fields than the header",
         ]
     assert [user.username for user in User.select()] == ["Alice"]
 
@@ -401,7 +401,7 @@ def test_a_ban_moves_whatever_is_wrong_with_its_record(
     write_folder(folder, people, [entry("ban", ".Steve", "one\r\ntwo\x1b" + "x" * 3000, at=RECENT)])
     assert import_from(services, folder) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "imported, but not whole: 'Al' (record 2): regTime is not a time",
+        "imported, but not whole: 'Al' (record 2): registered_at, or regTime, is not a time",
         "not imported: '\\ud800x' (record 3): the name breaks AuthMe's rules for names, or is a Bedrock name while "
         "bedrock.enabled is off",
     ]

@@ -269,12 +269,12 @@ def test_a_ban_moves_whatever_else_is_wrong_with_its_record(
     told = capsys.readouterr()
     assert "imported 5, " in told.out
     assert {line.split(": ", 1)[1] for line in told.err.splitlines()} == {
-        "'Al': invalid_email; imported without it",
-        "'Eve': email_taken; imported without it",
-        "'Eve': invalid_registered_at; imported without it",
-        "'.Steve': invalid_hash; imported without it",
-        "'.Steve': invalid_chat; imported without it",
-        "'Griefer': invalid_salt; imported without it",
+        "'Al': invalid_email (this is no e-mail address); imported without it",
+        "'Eve': email_taken (another user has the e-mail address); imported without it",
+        "'Eve': invalid_registered_at (registered_at, or regTime, is not a time); imported without it",
+        "'.Steve': invalid_hash (the password's hash has characters that no hash has); imported without it",
+        "'.Steve': invalid_chat (the value of chat cannot be used); imported without it",
+        "'Griefer': invalid_salt (the value of salt cannot be used); imported without it",
     }
     banned = {user.username: user.reason for user in User.select().where(User.status == BANNED)}
     assert banned == {"Al": "x" * 3999 + "…", "Eve": None, ".Steve": None, "Griefer": "griefing", "Trudy": None}
@@ -324,7 +324,7 @@ def test_a_name_that_no_database_takes_is_its_own_records_refusal(
     file.write_text('[{"username": "\\ud800x"}, {"username": "J\\u0000"}, {"username": "Alice", "guild": 7}]')
     assert run_here(services, "import", str(file)) == 1
     told = capsys.readouterr()
-    assert told.err.splitlines() == [
+    assert [line.partition(" (")[0] for line in told.err.splitlines()] == [
         "line 1: '\\ud800x': invalid_username",
         "line 1: 'J\\x00': invalid_username",
         "columns that mean nothing here: 'guild'",
