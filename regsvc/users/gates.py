@@ -95,7 +95,7 @@ def find_gate_problem(
         ),
         Sentence(
             "Set white-list=true in server.properties and restart the game server: the companion then keeps the "
-            "game's allowlist (unless allowlist.enabled is false). Or install AuthMe there, or set game.directory to "
+            "game’s allowlist (unless allowlist.enabled is false). Or install AuthMe there, or set game.directory to "
             "where it is."
         ),
     )

@@ -66,5 +66,5 @@ def test_disputed_addresses_are_told_with_their_owners(run: Run, place: Daemon, 
     listed = run("users", "list", "--plugin", "conflict")
     assert [line.split()[0] for line in listed.output.splitlines()] == ["Dave", "Carol"]
     found = run("doctor").output
-    assert "2 players differ: carol (the address is Bob's), dave" in found
+    assert "2 players differ: carol (the address is Bob’s), dave" in found
     assert "companion users list --plugin conflict" in found

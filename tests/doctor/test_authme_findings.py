@@ -17,7 +17,7 @@ def test_its_config_cannot_be_used(doctor_case: DoctorCase) -> None:
         doctor_case.game.authme_config.write_text(text)
         checkup = doctor_case.examine()
         assert [finding.id for finding in checkup.findings] == ["authme.unusable"]
-        assert "AuthMe's config and its table: the config cannot be read" in checkup.not_examined
+        assert "AuthMe’s config and its table: the config cannot be read" in checkup.not_examined
 
 
 def test_its_table_is_on_a_database_that_is_not_supported(doctor_case: DoctorCase) -> None:

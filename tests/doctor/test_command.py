@@ -85,7 +85,7 @@ def test_a_database_that_is_away(doctor_case: DoctorCase) -> None:
     told = doctor(doctor_case)
     assert told.status == 2
     assert "BROKEN  database.away" in told.output
-    assert "Not examined: AuthMe's table" in told.output
+    assert "Not examined: AuthMe’s table" in told.output
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])

@@ -1,6 +1,7 @@
 """The doctor in the operator's language: every English sentence has its words, with the same facts in them."""
 
 import ast
+import re
 import string
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,12 @@ def sentences() -> set[str]:
     written = {text for file in sorted(ROOT.rglob("*.py")) for text in templates_in(file)}
     sources = {str(source) for source in Source if " " in source}
     return declared | quoting | written | sources | {*Severity, "fine"} | PLACES
+
+
+def test_apostrophes_are_typographic() -> None:
+    """As in all that people read (`tests/core/test_i18n.py`); quotes may be those of the config."""
+    texts = sentences() | {check.means for check in CHECKS}
+    assert [text for text in texts if re.search(r"\w'\w|s' ", text)] == []
 
 
 def quotes_other_parts(function: object) -> bool:

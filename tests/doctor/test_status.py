@@ -98,7 +98,7 @@ def test_the_database_is_away(doctor_case: DoctorCase) -> None:
     doctor_case.game.authme_config.write_text("DataSource: [")
     told, lines = status_of(doctor_case.config_file)
     assert (told["database"], lines["mail"]) == ("unknown", "on")
-    assert lines["unknown"] == "AuthMe's config and its table: the config cannot be read"
+    assert lines["unknown"] == "AuthMe’s config and its table: the config cannot be read"
 
 
 @pytest.mark.parametrize(

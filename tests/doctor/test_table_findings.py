@@ -47,7 +47,7 @@ def test_the_table_is_locked(doctor_case: DoctorCase, monkeypatch: pytest.Monkey
         cursor.execute("LOCK TABLES authme WRITE")
         finding = doctor_case.only_finding("table.missing")
         cursor.execute("UNLOCK TABLES")  # the connection is used again
-    assert finding.title.startswith("AuthMe's table authme cannot be read: Lock wait timeout")
+    assert finding.title.startswith("AuthMe’s table authme cannot be read: Lock wait timeout")
     assert finding.do.startswith("Wait until nothing locks the table")
 
 
@@ -69,7 +69,7 @@ def test_a_configured_column_is_missing(doctor_case: DoctorCase) -> None:
     doctor_case.game.change_authme({"DataSource.mySQLColumnName": "name"})
     checkup = doctor_case.examine()
     assert [finding.id for finding in checkup.findings] == ["table.column_missing"]
-    assert any("rows of AuthMe's table" in reason for reason in checkup.not_examined)
+    assert any("rows of AuthMe’s table" in reason for reason in checkup.not_examined)
 
 
 def test_columns_of_newer_versions_may_be_missing(doctor_case: DoctorCase) -> None:
@@ -106,8 +106,8 @@ def test_an_old_table_is_latin1(doctor_case: DoctorCase) -> None:
 @on_mariadb
 def test_the_ids_end(doctor_case: DoctorCase) -> None:
     for next_id, severity, title in (
-        (16_777_216, "broken", "The ids of the column id in AuthMe's table are used up."),
-        (15_099_496, "risky", "The column id in AuthMe's table ends at 16777215, and the next id is 15099496."),
+        (16_777_216, "broken", "The ids of the column id in AuthMe’s table are used up."),
+        (15_099_496, "risky", "The column id in AuthMe’s table ends at 16777215, and the next id is 15099496."),
     ):
         alter(doctor_case, f"AUTO_INCREMENT = {next_id}")
         finding = doctor_case.only_finding("table.ids_end")
@@ -137,7 +137,7 @@ def test_the_collation_loses_accents(doctor_case: DoctorCase) -> None:
 def test_a_name_is_in_mixed_case(doctor_case: DoctorCase) -> None:
     insert(doctor_case, "Alice", username="Alice")
     insert(doctor_case, "Bob")
-    assert doctor_case.only_finding("table.mixed_case").title == "1 name is not in lower case in AuthMe's table: Alice."
+    assert doctor_case.only_finding("table.mixed_case").title == "1 name is not in lower case in AuthMe’s table: Alice."
 
 
 def test_a_name_is_there_twice(doctor_case: DoctorCase) -> None:
@@ -147,7 +147,7 @@ def test_a_name_is_there_twice(doctor_case: DoctorCase) -> None:
     insert(doctor_case, "Alice", username="Alice")
     insert(doctor_case, "Alice")
     told = doctor_case.only_finding("table.mixed_case").title
-    assert told == "1 name appears in AuthMe's table more than once, in different case: Alice."
+    assert told == "1 name appears in AuthMe’s table more than once, in different case: Alice."
 
 
 def test_dates_are_in_seconds(doctor_case: DoctorCase) -> None:

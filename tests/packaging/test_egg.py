@@ -98,7 +98,7 @@ def test_the_doctor_names_the_variables_of_the_panel(egg: Any) -> None:
         (FixLocation(Source.OURS, '[mail] backend = "smtp", host'), "COMPANION_MAIL_BACKEND=smtp, COMPANION_MAIL_HOST"),
         (FixLocation(Source.OURS, '[game] operators = ["NAME"]'), "COMPANION_GAME_OPERATORS=NAME"),
         (FixLocation(Source.AUTHME, "DataSource.mySQLPassword"), "COMPANION_AUTHME_PASSWORD"),
-        (FixLocation(Source.AUTHME, "DataSource.caching: false"), "AuthMe's config.yml: DataSource.caching: false"),
+        (FixLocation(Source.AUTHME, "DataSource.caching: false"), "AuthMe’s config.yml: DataSource.caching: false"),
         (FixLocation(Source.MACHINE, "systemctl restart companion"), "this machine"),
     ):
         assert facts.describe(location) == told

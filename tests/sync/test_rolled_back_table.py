@@ -80,7 +80,7 @@ def test_the_log_says_what_to_do(adopted: ServiceHarness, caplog: pytest.LogCapt
         adopted.sync()
     [told] = caplog.messages
     for words in (
-        "10 players whose rows are gone from AuthMe's table and 30 passwords that are earlier ones again: more than 20",
+        "10 players whose rows are gone from AuthMe’s table and 30 passwords that are earlier ones again: more than 20",
         "If that is meant, run companion sync --allow-mass-changes",
         "restore a newer one",
         'set sync.on_player_removed = "restore", restart the companion, and then run the command',

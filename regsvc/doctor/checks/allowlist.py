@@ -25,7 +25,7 @@ _LINKS: Final = Path("plugins/DiscordSRV/linking.yml")
 @check(
     "allowlist.no_gate",
     Severity.BROKEN,
-    means="Approvals let nobody in: there is no AuthMe, and the game's allowlist is not in use; or the game uses it, "
+    means="Approvals let nobody in: there is no AuthMe, and the game’s allowlist is not in use; or the game uses it, "
     "and the companion was told not to keep it.",
     why="A decision changes nothing in the game unless another program asks for it (GET /api/user/status).",
     do="Set white-list=true in server.properties and restart the game server, or install AuthMe.",
@@ -45,9 +45,9 @@ def there_is_no_gate(facts: Facts) -> Iterator[Symptom]:
 @check(
     "allowlist.unusable",
     Severity.BROKEN,
-    means="The game's allowlist cannot be read, or we may not write it.",
+    means="The game’s allowlist cannot be read, or we may not write it.",
     why="Approved users are not put on the list, and banned ones stay on it. What is decided meanwhile follows later.",
-    do="Run the companion as the game server's user. A new list takes the place of the old one, so the folder has to "
+    do="Run the companion as the game server’s user. A new list takes the place of the old one, so the folder has to "
     "be writable: run companion install again, which adds it to the unit, or name it in ReadWritePaths= (systemctl "
     "edit companion) and restart.",
     where=FixLocation(Source.ALLOWLIST),
@@ -78,7 +78,7 @@ def _is_away(daemon: RunningDaemon | None) -> bool:
 @check(
     "allowlist.reload",
     Severity.RISKY,
-    means="The game's allowlist is kept, and the remote console (RCON), by which a running server is told to read it, "
+    means="The game’s allowlist is kept, and the remote console (RCON), by which a running server is told to read it, "
     "is off or does not answer.",
     why="Changes count when the game server starts again, and until then its own commands may overwrite them. Without "
     "RCON, nobody is kicked either: unless enforce-whitelist is true, who was removed stays until they leave.",
@@ -100,7 +100,7 @@ def list_is_not_reloaded(facts: Facts) -> Iterator[Sentence]:
 @check(
     "allowlist.uuids",
     Severity.BROKEN,
-    means="A player joined with a UUID that players cannot have if the game server's files say what is true.",
+    means="A player joined with a UUID that players cannot have if the game server’s files say what is true.",
     why="The game compares UUIDs, not names: nobody is added to the list until it is clear which ones count.",
     do='Set it to "online" if players have the UUIDs of their Minecraft accounts (as behind a proxy that forwards '
     'them), and to "offline" if the server derives them from the names.',
@@ -111,7 +111,7 @@ def uuids_are_in_doubt(facts: Facts) -> Iterator[Sentence]:
     if name is not None:
         uuid = facts.uuids.joined[name]
         yield Sentence(
-            "{name} joined with {uuid} ({found}), and the server's files say {family}.",
+            "{name} joined with {uuid} ({found}), and the server’s files say {family}.",
             name=name,
             uuid=uuid,
             found=family_of(uuid),
@@ -122,7 +122,7 @@ def uuids_are_in_doubt(facts: Facts) -> Iterator[Sentence]:
 @check(
     "allowlist.waiting",
     Severity.RISKY,
-    means="Users have been waiting for more than 10 minutes to be put on the game's allowlist, or taken off it.",
+    means="Users have been waiting for more than 10 minutes to be put on the game’s allowlist, or taken off it.",
     why="Who was approved cannot join yet, and who was banned still can.",
     do="Ask for the reason, and for what to do: companion why NAME",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_allowlist WHERE reason IS NOT NULL"),
@@ -203,13 +203,13 @@ def links_are_bypassed(facts: Facts) -> Iterator[Symptom]:
         return
     if required.get("Whitelisted players bypass check", True) is True:
         where = f"{folder / _LINKS}: Whitelisted players bypass check: false"
-        yield Symptom(Sentence("Everyone on the allowlist bypasses DiscordSRV's check."), where=where)
+        yield Symptom(Sentence("Everyone on the allowlist bypasses DiscordSRV’s check."), where=where)
 
 
 @check(
     "game.management",
     Severity.BROKEN,
-    means="The game server's management protocol is on, and its TLS key or its secret is missing or unusable.",
+    means="The game server’s management protocol is on, and its TLS key or its secret is missing or unusable.",
     why="The game server does not start again. The companion does not use this protocol.",
     do="Switch it off, or on this machine set all four lines; the secret has exactly 40 letters and digits.",
     where=FixLocation(

@@ -27,12 +27,12 @@ _CONNECTION: Final = frozenset({"DataSource.mySQLHost", "DataSource.mySQLPort"})
 @check(
     "authme.unusable",
     Severity.BROKEN,
-    means="AuthMe's config.yml cannot be read, is not YAML, or has invalid table or column names; or AuthMe's table "
-    "is on a kind of database that is not supported, such as PostgreSQL or AuthMeReReloaded's H2, or "
+    means="AuthMe’s config.yml cannot be read, is not YAML, or has invalid table or column names; or AuthMe’s table "
+    "is on a kind of database that is not supported, such as PostgreSQL or AuthMeReReloaded’s H2, or "
     "DataSource.backend names one that the installed AuthMe does not have.",
-    why="The companion does not start (exit status 78), because it cannot find or use AuthMe's table: it supports "
+    why="The companion does not start (exit status 78), because it cannot find or use AuthMe’s table: it supports "
     "SQLite, MySQL and MariaDB only.",
-    do="Fix what the finding names, and let the companion's user read the file.",
+    do="Fix what the finding names, and let the companion’s user read the file.",
     where=FixLocation(Source.AUTHME),
 )
 def authme_is_unusable(facts: Facts) -> Iterator[str | Symptom]:
@@ -49,7 +49,7 @@ def authme_is_unusable(facts: Facts) -> Iterator[str | Symptom]:
 @check(
     "authme.ignored_value",
     Severity.RISKY,
-    means="A value in AuthMe's config.yml has the wrong type, such as caching: 'no' in quotes.",
+    means="A value in AuthMe’s config.yml has the wrong type, such as caching: 'no' in quotes.",
     why="AuthMe silently uses its default instead, and so does the companion.",
     do="Write a value that AuthMe accepts: true, false and numbers without quotes.",
     where=FixLocation(Source.AUTHME),
@@ -115,7 +115,7 @@ def guests_may_play(facts: Facts) -> Iterator[Sentence]:
 @check(
     "authme.no_address",
     Severity.RISKY,
-    means="The text that AuthMe shows to players without an account does not name the companion's address.",
+    means="The text that AuthMe shows to players without an account does not name the companion’s address.",
     why="Players who find the server in the game do not learn where to register.",
     do="Write the address of the registration page into the text, and run /authme reload.",
     where=FixLocation(Source.MESSAGES, "registration.reg_only or registration.register_request"),
@@ -146,7 +146,7 @@ def strangers_learn_no_address(facts: Facts) -> Iterator[Symptom]:
         title = Sentence("The text that asks players without an account to register does not name {host}.", host=host)
         do = Sentence(
             "Set it to “Register at {address} first.” and run /authme reload. From version 6 on, players see the file "
-            "of their own language: change it there, too, or set settings.perPlayerLocale: false in AuthMe's config.",
+            "of their own language: change it there, too, or set settings.perPlayerLocale: false in AuthMe’s config.",
             address=address if config.http.web_root else f"{address}?name=%username%",
         )
     yield Symptom(title, do, f"{found.file}: {found.key}")
@@ -159,7 +159,7 @@ def strangers_learn_no_address(facts: Facts) -> Iterator[Symptom]:
     why="On a current Paper server, it covers the game before or after the join. Players choose a password in vain, "
     "and do not see the text with your address, which is behind it.",
     do="Let AuthMe kick them before that, write the address of the registration page into the text that they see then "
-    "(registration.reg_only in AuthMe's messages folder), and run /authme reload. Or switch both dialogs off.",
+    "(registration.reg_only in AuthMe’s messages folder), and run /authme reload. Or switch both dialogs off.",
     where=FixLocation(Source.AUTHME, "settings.restrictions.kickNonRegistered: true"),
 )
 def form_leads_nowhere(facts: Facts) -> Iterator[Sentence]:
@@ -227,7 +227,7 @@ def players_need_no_password(facts: Facts) -> Iterator[Symptom]:
 @check(
     "authme.group",
     Severity.RISKY,
-    means="AuthMe's group of players who are not activated keeps approved players out, or has no effect.",
+    means="AuthMe’s group of players who are not activated keeps approved players out, or has no effect.",
     why="AuthMe refuses every kind of login in that group (ExternalBoardOptions.nonActivedUserGroup), also those "
     "without a password. The companion therefore puts the players there whom it locks, if it can.",
     do="Set the group to a number that none of the players has who may join, or leave the name of the column empty.",
@@ -273,10 +273,10 @@ def group_is_no_lock(facts: Facts) -> Iterator[Sentence | Symptom]:
 @check(
     "network.differs",
     Severity.RISKY,
-    means="The AuthMe of another game server caches or registers players, or its settings differ from the main one's.",
+    means="The AuthMe of another game server caches or registers players, or its settings differ from the main one’s.",
     why="Each AuthMe decides by its own config who may play: one that caches lets banned players in for a while, one "
     "that registers players evades the review, one with another table or algorithm has other accounts.",
-    do="Write what the main game server's config.yml has, and restart that game server. DataSource.caching and "
+    do="Write what the main game server’s config.yml has, and restart that game server. DataSource.caching and "
     "settings.registration.enabled must be false on all of them.",
     where=FixLocation(Source.AUTHME),
 )

@@ -157,7 +157,7 @@ def registrations_are_used_up(facts: Facts) -> Iterator[Sentence]:
     "sync.braked",
     Severity.RISKY,
     means="The sync would add, remove, lock or change so many players at once that it waits for confirmation.",
-    why="Either the changes are intended, or AuthMe's table, or the game's allowlist, has been replaced or damaged. "
+    why="Either the changes are intended, or AuthMe’s table, or the game’s allowlist, has been replaced or damaged. "
     "Only you can tell which.",
     do="Check companion sync --plan, which names them and says what to do if it is meant, and if it is not.",
     where=FixLocation(Source.OURS, "[sync] max_changes"),
@@ -185,7 +185,7 @@ def changes_are_held_back(facts: Facts) -> Iterator[Symptom]:
     Severity.BROKEN,
     means="The companion is running, but its sync is not.",
     why="Registrations in the game, edits in SQL, and the ends of bans wait for it, and no row is locked again.",
-    do="Look into the companion's log. If another process holds the lease (table regsvc_lease), stop that process.",
+    do="Look into the companion’s log. If another process holds the lease (table regsvc_lease), stop that process.",
     where=FixLocation(Source.MACHINE, "journalctl -u companion"),
 )
 def sync_stands_still(facts: Facts) -> Iterator[Sentence]:
@@ -289,7 +289,7 @@ def tokens_are_unused(facts: Facts) -> Iterator[Sentence]:
     "team_chat.unusable",
     Severity.BROKEN,
     means="The team cannot decide in a chat ([[team_chat]]): the platform refuses the token, the bot does not see the "
-    "channel or lacks a right there, clicks do not reach us, or this machine's clock is more than 5 minutes off.",
+    "channel or lacks a right there, clicks do not reach us, or this machine’s clock is more than 5 minutes off.",
     why="Applications are not shown there, or decisions are refused. What was not sent follows for three days.",
     do="Follow the instruction in the finding (docs/team-chat.md has all steps), then test it with: companion "
     "team-chat test",

@@ -99,7 +99,7 @@ def _problems(load: Callable[[], object]) -> Iterator[str]:
     Severity.BROKEN,
     means="The file of a secret (<key>_file) is missing, or we may not read it.",
     why="The companion does not start without it (exit status 78); commands that do not need it work.",
-    do="Create the file, or let the companion's user read it.",
+    do="Create the file, or let the companion’s user read it.",
     where=FixLocation(Source.OURS),
 )
 def secret_is_missing(facts: Facts) -> Iterator[str]:
@@ -123,9 +123,9 @@ def key_is_unusable(facts: Facts) -> Iterator[str]:
     "secrets.readable",
     Severity.RISKY,
     means="Every user of this machine can read a secret in our config, our SQLite database, or a password or the "
-    "players' hashes in a file of the game server.",
+    "players’ hashes in a file of the game server.",
     why="So can every program that they run here.",
-    do="Remove the read permission; the companion needs to be the file's owner or in its group.",
+    do="Remove the read permission; the companion needs to be the file’s owner or in its group.",
     where=FixLocation(Source.MACHINE, "chmod o-r"),
 )
 def secret_is_readable(facts: Facts) -> Iterator[str | Symptom]:
@@ -156,11 +156,11 @@ def _list_files_with_secrets(facts: Facts) -> Iterator[tuple[Path, Sentence]]:
     authme = facts.authme
     yield from _list_secrets_of(authme)
     if authme.backend == Backend.SQLITE:
-        yield authme.sqlite_file, Sentence("the hashes of all players' passwords")
+        yield authme.sqlite_file, Sentence("the hashes of all players’ passwords")
 
 
 def _list_secrets_of(authme: AuthMeConfig) -> Iterator[tuple[Path, Sentence]]:
     if authme.source is not None and authme.backend != Backend.SQLITE:
-        yield authme.source, Sentence("the password of AuthMe's database (DataSource.mySQLPassword)")
+        yield authme.source, Sentence("the password of AuthMe’s database (DataSource.mySQLPassword)")
     if authme.source is not None and authme.mail.is_set_up:
-        yield authme.source, Sentence("the password of AuthMe's mail account (Email.mailPassword)")
+        yield authme.source, Sentence("the password of AuthMe’s mail account (Email.mailPassword)")

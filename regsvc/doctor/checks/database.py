@@ -52,7 +52,7 @@ def database_is_away(facts: Facts) -> Iterator[Symptom]:
             return
     if not isinstance(facts.location.database, MySQLDatabase):
         file = str(facts.own_sqlite_file)
-        do = Sentence("Let the companion's user read and write the file. If it is damaged, restore a backup of it.")
+        do = Sentence("Let the companion’s user read and write the file. If it is damaged, restore a backup of it.")
         yield Symptom(Sentence(_UNUSABLE, database=file, problem=str(problem)), do, file)
         return
     is_authmes = facts.is_shared and facts.config.database.url == "auto"
@@ -177,8 +177,8 @@ def location_is_wrong(facts: Facts) -> Iterator[str]:
     means="The database was created with another installation key, for example by a second companion with its own key; "
     "or, only risky, the daemon that started last on it signs access tokens with another key.",
     why="With another installation key, the companion does not start (exit status 78): codes and links mailed by one "
-    "would be invalid for the other. With another signing key, daemons refuse each other's sessions.",
-    do="Give another game server's companion a database of its own (database.url). All companions of one game server "
+    "would be invalid for the other. With another signing key, daemons refuse each other’s sessions.",
+    do="Give another game server’s companion a database of its own (database.url). All companions of one game server "
     "have the keys of the first.",
     where=FixLocation(Source.OURS, "[auth] installation_key_file, signing_key_file"),
 )
@@ -198,14 +198,14 @@ def key_is_another(facts: Facts) -> Iterator[Sentence | Symptom]:
 @check(
     "database.default_password",
     Severity.RISKY,
-    means="AuthMe's database login has the default password of AuthMe's config.",
+    means="AuthMe’s database login has the default password of AuthMe’s config.",
     why="The password is public.",
-    do="Choose another one, in the database and in AuthMe's config.",
+    do="Choose another one, in the database and in AuthMe’s config.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLPassword"),
 )
 def password_is_the_default(facts: Facts) -> Iterator[Sentence]:
     if facts.is_shared and facts.authme.password == _DEFAULT_PASSWORD:
-        yield Sentence("DataSource.mySQLPassword is AuthMe's default.")
+        yield Sentence("DataSource.mySQLPassword is AuthMe’s default.")
 
 
 @check(
@@ -213,7 +213,7 @@ def password_is_the_default(facts: Facts) -> Iterator[Sentence]:
     Severity.RISKY,
     means="The connection to a database on another machine is not encrypted.",
     why="Password hashes and addresses cross the network unencrypted.",
-    do="Switch on TLS in AuthMe's config, which applies to us, too; or use a private network (WireGuard).",
+    do="Switch on TLS in AuthMe’s config, which applies to us, too; or use a private network (WireGuard).",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLUseSSL: true, or DataSource.MariaDbSslMode: verify-ca"),
 )
 def connection_is_plain(facts: Facts) -> Iterator[Symptom]:
@@ -234,7 +234,7 @@ def _grant(facts: Facts, *rights: str) -> str:
     "database.galera",
     Severity.RISKY,
     means="Our database is a Galera cluster of fewer than three nodes, our connections lead to several of its nodes, "
-    "or AuthMe's table is not replicated.",
+    "or AuthMe’s table is not replicated.",
     why="Of two nodes none accepts changes once the other has failed. What one node has committed, another shows a "
     "moment later: a status may be an old one.",
     do="Have three nodes, of which one takes all writes (docs/several-daemons.md).",
@@ -253,7 +253,7 @@ def cluster_is_fragile(facts: Facts) -> Iterator[Sentence]:
         yield Sentence("Connections lead to several nodes: {names}.", names=", ".join(names))
     engine = _find_engine(facts)
     if engine is not None and engine.lower() != "innodb":
-        yield Sentence("AuthMe's table is {engine}, which Galera does not replicate.", engine=engine)
+        yield Sentence("AuthMe’s table is {engine}, which Galera does not replicate.", engine=engine)
 
 
 def _find_engine(facts: Facts) -> str | None:

@@ -22,7 +22,7 @@ _WELL_KNOWN: Final = ("password", "minecraft", "rcon", "admin", "server", "secre
     "or, only risky, server.properties is not in game.directory, or cannot be read.",
     why="Operators, AuthMe and the remote console are configured in these files: without them no admin can log in (a "
     "running companion keeps the last valid list of operators), and players cannot be kicked.",
-    do="Set it to the folder that contains server.properties, and let the companion's user read it.",
+    do="Set it to the folder that contains server.properties, and let the companion’s user read it.",
     where=FixLocation(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
 )
 def files_are_unreadable(facts: Facts) -> Iterator[str | Symptom]:
@@ -31,12 +31,12 @@ def files_are_unreadable(facts: Facts) -> Iterator[str | Symptom]:
     if reason is not None:
         yield Sentence("game.directory: {reason}.", reason=reason)
     if facts.operators_problem is not None:
-        do = Sentence("Fix the file (/op and /deop in the game rewrite it), and let the companion's user read it.")
+        do = Sentence("Fix the file (/op and /deop in the game rewrite it), and let the companion’s user read it.")
         yield Symptom(facts.operators_problem, do, FixLocation(Source.OPERATORS))
     for server in facts.servers:
         directory, problem = server.game.directory, server.properties
         if isinstance(problem, ServerFileError) and directory is not None and missing_folder_reason(directory) is None:
-            do = Sentence("Set game.directory to the game server's folder, and let the companion's user read the file.")
+            do = Sentence("Set game.directory to the game server’s folder, and let the companion’s user read the file.")
             yield Symptom(str(problem), do, str(server.game.server_properties_path), Severity.RISKY)
 
 
@@ -60,10 +60,10 @@ def operators_are_missing(facts: Facts) -> Iterator[Sentence]:
 @check(
     "game.operators_unregistered",
     Severity.RISKY,
-    means="A name is an operator's, and neither a user nor a player in AuthMe's table has it.",
+    means="A name is an operator’s, and neither a user nor a player in AuthMe’s table has it.",
     why="The first player who types /register under this name in the game is an operator there. On the web they are "
     "pending, so approve the name only if you know who registered it.",
-    do="Create each operator's account (companion users create NAME), or let them register in the game and approve it "
+    do="Create each operator’s account (companion users create NAME), or let them register in the game and approve it "
     "(companion users approve NAME). Take names that nobody uses out of the list (/deop).",
     where=FixLocation(Source.OPERATORS),
 )
@@ -72,13 +72,13 @@ def operators_are_unregistered(facts: Facts) -> Iterator[Sentence]:
     free = sorted(set(facts.operator_levels) - facts.ours.users - (players or set()))
     if players is not None and free:
         names = list_some(free, _MAX_NAMES)
-        yield Sentence("No player has registered as {names}, and the name is an operator's.", names=names)
+        yield Sentence("No player has registered as {names}, and the name is an operator’s.", names=names)
 
 
 @check(
     "game.rcon_off",
     Severity.RISKY,
-    means="The game server's remote console (RCON) is off, or has no password.",
+    means="The game server’s remote console (RCON) is off, or has no password.",
     why="Players cannot be kicked: a banned player can go on playing until they leave, and a player who is online "
     "under a name that is just being approved may be logged in without a password.",
     do="Switch it on with a long password and restart the game server. If you do not want that, set game.rcon = false.",
@@ -96,7 +96,7 @@ def rcon_is_off(facts: Facts) -> Iterator[Symptom]:
     "game.rcon_password",
     Severity.RISKY,
     means="The password of the remote console is short or easy to guess.",
-    why="With it, an attacker can run every command of the server's console.",
+    why="With it, an attacker can run every command of the server’s console.",
     do="Choose a long one, for example with openssl rand -hex 16, and restart the game server.",
     where=FixLocation(Source.PROPERTIES, "rcon.password"),
 )
@@ -137,7 +137,7 @@ def rcon_is_exposed(facts: Facts) -> Iterator[Symptom]:
             yield Symptom(
                 Sentence("{prefix}rcon_host is {host}.", prefix=prefix, host=host),
                 Sentence(
-                    "Run the companion on the game server's machine, or connect both by a private network (WireGuard, "
+                    "Run the companion on the game server’s machine, or connect both by a private network (WireGuard, "
                     "SSH)."
                 ),
                 FixLocation(Source.OURS, '[game] rcon_host = "127.0.0.1"'),
@@ -150,7 +150,7 @@ def rcon_is_exposed(facts: Facts) -> Iterator[Symptom]:
     means="The game server verifies players with Mojang (online-mode=true), and AuthMe asks for a password as well; "
     "or it accepts any name without verification (online-mode=false), and there is no AuthMe.",
     why="If both ask, users who have not bought the game can register and be approved, but cannot join. If none asks, "
-    "anyone can join under an operator's name, which is right only behind a proxy that verifies players.",
+    "anyone can join under an operator’s name, which is right only behind a proxy that verifies players.",
     do="Set it to false if they should be able to play; otherwise mention it on the registration page.",
     where=FixLocation(Source.PROPERTIES, "online-mode=false"),
 )

@@ -140,8 +140,8 @@ def proxy_is_not_trusted(facts: Facts) -> Iterator[Sentence]:
     Severity.RISKY,
     means="The doctor, and so most likely the companion, runs as root.",
     why="A vulnerability would expose the whole machine. And since root can read everything, files that the "
-    "companion's own user cannot read go unnoticed.",
-    do="Run both as the companion's user (User= in the unit; sudo -u USER companion doctor).",
+    "companion’s own user cannot read go unnoticed.",
+    do="Run both as the companion’s user (User= in the unit; sudo -u USER companion doctor).",
     where=FixLocation(Source.MACHINE, "companion.service, User="),
 )
 def process_is_root(facts: Facts) -> Iterator[Sentence]:
@@ -154,7 +154,7 @@ def process_is_root(facts: Facts) -> Iterator[Sentence]:
     Severity.BROKEN,
     means="The state directory, or our database in it, cannot be written.",
     why="Our keys and our SQLite database are stored there.",
-    do="Let the companion's user write there, or choose another folder.",
+    do="Let the companion’s user write there, or choose another folder.",
     where=FixLocation(Source.OURS, "[server] state_dir"),
 )
 def state_dir_is_read_only(facts: Facts) -> Iterator[Sentence]:
@@ -191,7 +191,7 @@ def state_is_lost(facts: Facts) -> Iterator[Sentence]:
     Severity.BROKEN,
     means="A disk that we write to is full, or our database accepts no changes; or, only risky, such a disk has less "
     "than 256 MiB left.",
-    why="On a full disk neither our tables nor AuthMe's table can be written.",
+    why="On a full disk neither our tables nor AuthMe’s table can be written.",
     do="Free some space.",
     where=FixLocation(Source.MACHINE),
 )
@@ -210,17 +210,17 @@ def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
     if running_daemon is not None and running_daemon.is_unwritable:
         yield Symptom(
             Sentence("The companion at {address} cannot write its database.", address=running_daemon.address),
-            do=Sentence("Free some space where the database is, or let it be written. The companion's log says why."),
+            do=Sentence("Free some space where the database is, or let it be written. The companion’s log says why."),
         )
 
 
 @check(
     "machine.clock",
     Severity.BROKEN,
-    means="The machine's clock is wrong: earlier than the release of this program, or than entries in our audit log; "
-    "or, only risky, it differs from the database's by more than 10 seconds.",
+    means="The machine’s clock is wrong: earlier than the release of this program, or than entries in our audit log; "
+    "or, only risky, it differs from the database’s by more than 10 seconds.",
     why="Bans end, codes and sessions expire, and old data is deleted by it; codes of authenticator apps and TLS "
-    "connections fail. The sync and messages are not late; which companion runs the sync is decided by the database's "
+    "connections fail. The sync and messages are not late; which companion runs the sync is decided by the database’s "
     "clock.",
     do="Synchronise the clock with NTP: timedatectl set-ntp true",
     where=FixLocation(Source.MACHINE, "timedatectl"),
@@ -233,9 +233,9 @@ def clock_is_wrong(facts: Facts) -> Iterator[Sentence | Symptom]:
     ahead = facts.ours.clock_difference
     if abs(ahead) > _DATABASE_TOLERANCE:
         seconds = abs(ahead).total_seconds()
-        title = Sentence("The database's clock is {seconds:.0f} s behind ours.", seconds=seconds)
+        title = Sentence("The database’s clock is {seconds:.0f} s behind ours.", seconds=seconds)
         if ahead > timedelta(0):
-            title = Sentence("The database's clock is {seconds:.0f} s ahead of ours.", seconds=seconds)
+            title = Sentence("The database’s clock is {seconds:.0f} s ahead of ours.", seconds=seconds)
         yield Symptom(title, Sentence("Synchronise the clocks of both machines with NTP."), severity=Severity.RISKY)
     newest = facts.own_tables.newest_entry_at
     if newest is not None and newest > now + _TOLERANCE:

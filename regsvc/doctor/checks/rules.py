@@ -65,7 +65,7 @@ def algorithm_is_impossible(facts: Facts) -> Iterator[Symptom]:
         return
     key = reason.partition(" ")[0]
     if key in _DEFAULTS:
-        yield Symptom(title, do=Sentence("Go back to AuthMe's default."), where=_at(key))
+        yield Symptom(title, do=Sentence("Go back to AuthMe’s default."), where=_at(key))
     elif find_hasher(facts.authme.password_hash) is not None:
         # a forum's: another algorithm in its table would keep the forum's users out
         yield Symptom(
@@ -94,7 +94,7 @@ def salt_has_no_column(facts: Facts) -> Iterator[Sentence]:
 @check(
     "hash.forum",
     Severity.RISKY,
-    means="The algorithm belongs to a forum (PHPBB, WORDPRESS, IPB4; XFBCRYPT on SQLite), and so does AuthMe's table.",
+    means="The algorithm belongs to a forum (PHPBB, WORDPRESS, IPB4; XFBCRYPT on SQLite), and so does AuthMe’s table.",
     why="Passwords are verified, but players cannot be added: a forum user needs more rows than we can write.",
     do="Let players register in the forum, or give AuthMe a separate table and another algorithm.",
     where=_SETTING,
@@ -139,7 +139,7 @@ def algorithm_is_weak(facts: Facts) -> Iterator[Sentence | Symptom]:
         if is_used and cost in too_low:
             yield Symptom(
                 Sentence("{key} is {cost}.", key=key, cost=cost),
-                Sentence("Raise it to AuthMe's default. Existing hashes keep their cost until the password changes."),
+                Sentence("Raise it to AuthMe’s default. Existing hashes keep their cost until the password changes."),
                 _at(key),
             )
     if hasher is not None and hasher.is_ascii_only and authme.password_rule.pattern.matches("пароль"):
@@ -201,8 +201,8 @@ def _unusable_reason(authme: AuthMeConfig) -> str | None:
 @check(
     "rules.unusable_pattern",
     Severity.RISKY,
-    means="A regular expression in AuthMe's config is invalid, or uses features that only Java supports.",
-    why="The web then allows every password, and the names of AuthMe's default; AuthMe allows everything if it is "
+    means="A regular expression in AuthMe’s config is invalid, or uses features that only Java supports.",
+    why="The web then allows every password, and the names of AuthMe’s default; AuthMe allows everything if it is "
     "invalid there, too.",
     do="Use a simple one: one repeated set of characters.",
     where=FixLocation(Source.AUTHME, ", ".join(f"{key}: '{pattern}'" for key, pattern in _SUGGESTED_PATTERNS.items())),
@@ -221,7 +221,7 @@ def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
     means="registration.username_regex or password_regex accepts names or passwords that AuthMe refuses.",
     why="Players with such a name can register and be approved, but are kicked when they join. Such a password, set on "
     "the web, works in the game, but cannot be set there.",
-    do='Set it to "" to use AuthMe\'s own rule, or allow them in AuthMe.',
+    do='Set it to "" to use AuthMe’s own rule, or allow them in AuthMe.',
     where=FixLocation(Source.OURS, '[registration] username_regex = "", password_regex = ""'),
 )
 def rules_differ(facts: Facts) -> Iterator[Sentence]:
@@ -229,14 +229,14 @@ def rules_differ(facts: Facts) -> Iterator[Sentence]:
     refused = _accepted_only_by_us(ours.username_regex, authme.name_rule.pattern)
     if refused:
         yield Sentence(
-            "registration.username_regex accepts names with {characters}, and AuthMe's {key} does not.",
+            "registration.username_regex accepts names with {characters}, and AuthMe’s {key} does not.",
             characters=refused,
             key=_NAME_KEY,
         )
     refused = _accepted_only_by_us(ours.password_regex, authme.password_rule.pattern)
     if refused:
         yield Sentence(
-            "registration.password_regex accepts passwords with {characters}, and AuthMe's {key} does not.",
+            "registration.password_regex accepts passwords with {characters}, and AuthMe’s {key} does not.",
             characters=refused,
             key=_PASSWORD_KEY,
         )
@@ -245,7 +245,7 @@ def rules_differ(facts: Facts) -> Iterator[Sentence]:
 @check(
     "bedrock.names",
     Severity.BROKEN,
-    means="Bedrock players can register, but bedrock.username_regex or AuthMe's name rule refuses Floodgate's prefix "
+    means="Bedrock players can register, but bedrock.username_regex or AuthMe’s name rule refuses Floodgate’s prefix "
     "or longest names; or, only risky, their names have no prefix.",
     why="They cannot register, or they can and are kicked when they join. Without a prefix, a Java player can take "
     "the name of a Bedrock player, and vice versa.",
@@ -262,7 +262,7 @@ def bedrock_names_are_refused(facts: Facts) -> Iterator[Sentence | Symptom]:
     if not bedrock.prefix:
         yield Symptom(
             Sentence('bedrock.prefix is "".'),
-            Sentence("Set a prefix that no Java name can have, in Floodgate's config.yml (username-prefix) and here."),
+            Sentence("Set a prefix that no Java name can have, in Floodgate’s config.yml (username-prefix) and here."),
             FixLocation(Source.OURS, '[bedrock] prefix = "."'),
             Severity.RISKY,
         )

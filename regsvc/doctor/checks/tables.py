@@ -23,9 +23,9 @@ _UTF8: Final = ("utf8", "utf8mb3", "utf8mb4")
 @check(
     "table.missing",
     Severity.BROKEN,
-    means="AuthMe's table, or its SQLite file, does not exist, cannot be read, or is not a database.",
+    means="AuthMe’s table, or its SQLite file, does not exist, cannot be read, or is not a database.",
     why="Approved users cannot play.",
-    do="Start the game server with AuthMe once, which creates the table; or correct the table's name.",
+    do="Start the game server with AuthMe once, which creates the table; or correct the table’s name.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLTablename, DataSource.mySQLDatabase"),
 )
 def table_is_missing(facts: Facts) -> Iterator[Sentence | Symptom]:
@@ -35,10 +35,10 @@ def table_is_missing(facts: Facts) -> Iterator[Sentence | Symptom]:
         if facts.our_side is problem or (facts.is_shared and problem.is_away):
             return  # which `database.away` tells
         title = Sentence("{file} cannot be read: {problem}.", file=place, problem=str(problem))
-        do = Sentence("Let the companion's user read and write the file, or restore a backup of it.")
+        do = Sentence("Let the companion’s user read and write the file, or restore a backup of it.")
         if facts.is_shared:
             title = Sentence(
-                "AuthMe's table {table} cannot be read: {problem}.", table=authme.table, problem=str(problem)
+                "AuthMe’s table {table} cannot be read: {problem}.", table=authme.table, problem=str(problem)
             )
             do = Sentence("Wait until nothing locks the table any more; if it is damaged, repair it.")
         yield Symptom(title, do, place)
@@ -49,9 +49,9 @@ def table_is_missing(facts: Facts) -> Iterator[Sentence | Symptom]:
 @check(
     "table.rights",
     Severity.BROKEN,
-    means="Our login lacks SELECT, INSERT, UPDATE or DELETE on AuthMe's table; on SQLite, write access to its folder.",
+    means="Our login lacks SELECT, INSERT, UPDATE or DELETE on AuthMe’s table; on SQLite, write access to its folder.",
     why="Approved players are not added, banned ones are not locked, and passwords set on the web do not work.",
-    do="Grant the rights; on SQLite run the companion as the game server's user or in its group.",
+    do="Grant the rights; on SQLite run the companion as the game server’s user or in its group.",
     where=FixLocation(Source.DATABASE, "GRANT"),
 )
 def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
@@ -65,15 +65,15 @@ def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
     if missing:
         grant = f"GRANT {', '.join(missing)} ON `{authme.database}`.`{authme.table}` TO {facts.ours.login};"
         rights = ", ".join(missing)
-        title = Sentence("Our login may not {rights} on AuthMe's table {table}.", rights=rights, table=authme.table)
+        title = Sentence("Our login may not {rights} on AuthMe’s table {table}.", rights=rights, table=authme.table)
         yield Symptom(title, where=grant)
 
 
 @check(
     "table.column_missing",
     Severity.BROKEN,
-    means="AuthMe's config names a column that its table does not have.",
-    why="AuthMe's own statements fail, and AuthMe treats that as “not registered”.",
+    means="AuthMe’s config names a column that its table does not have.",
+    why="AuthMe’s own statements fail, and AuthMe treats that as “not registered”.",
     do="Restart the game server, so that AuthMe adds the column. If it does not, correct the name.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLColumn…"),
 )
@@ -86,14 +86,14 @@ def column_is_missing(facts: Facts) -> Iterator[Symptom]:
         if name and field not in _OPTIONAL_COLUMNS and table.find(name) is None:
             key = columns.__dataclass_fields__[field].metadata["key"]
             where = FixLocation(Source.AUTHME, f"{key}: {name}")
-            title = Sentence("AuthMe's table {table} has no column {column}.", table=facts.authme.table, column=name)
+            title = Sentence("AuthMe’s table {table} has no column {column}.", table=facts.authme.table, column=name)
             yield Symptom(title, where=where)
 
 
 @check(
     "table.needs_more",
     Severity.BROKEN,
-    means="AuthMe's table has a NOT NULL column without a default that is not one of AuthMe's.",
+    means="AuthMe’s table has a NOT NULL column without a default that is not one of AuthMe’s.",
     why="Neither we nor AuthMe can add players.",
     do="Give it a default, or allow NULL; an id needs AUTO_INCREMENT.",
     where=FixLocation(Source.DATABASE, "ALTER TABLE"),
@@ -114,7 +114,7 @@ def column_must_be_filled(facts: Facts) -> Iterator[Symptom]:
 @check(
     "table.ids_end",
     Severity.RISKY,
-    means="90 % of the ids of AuthMe's table are used up (AuthMe's MEDIUMINT ends at 16777215), or, broken, all. Every "
+    means="90 % of the ids of AuthMe’s table are used up (AuthMe’s MEDIUMINT ends at 16777215), or, broken, all. Every "
     "refused registration uses one, too.",
     why="After the last one neither we nor AuthMe can add players; AuthMe even reports success to the player.",
     do="Enlarge the column while the game server is stopped.",
@@ -127,11 +127,11 @@ def ids_end(facts: Facts) -> Iterator[Symptom]:
         return
     where = f"ALTER TABLE {_full_name(facts)} MODIFY `{column.name}` INT UNSIGNED NOT NULL AUTO_INCREMENT;"
     if table.next_id > column.max_value:
-        title = Sentence("The ids of the column {name} in AuthMe's table are used up.", name=column.name)
+        title = Sentence("The ids of the column {name} in AuthMe’s table are used up.", name=column.name)
         yield Symptom(title, where=where, severity=Severity.BROKEN)
     elif table.next_id - 1 >= column.max_value * _MUCH_OF_THE_IDS:
         title = Sentence(
-            "The column {name} in AuthMe's table ends at {max_value}, and the next id is {next}.",
+            "The column {name} in AuthMe’s table ends at {max_value}, and the next id is {next}.",
             name=column.name,
             max_value=column.max_value,
             next=table.next_id,
@@ -144,15 +144,15 @@ def ids_end(facts: Facts) -> Iterator[Symptom]:
     Severity.RISKY,
     means="The e-mail column of an old table cannot be NULL: players without an address have your@email.com.",
     why="Other programs that use this table take the placeholder for a real address.",
-    do="Allow NULL: /authme debug mysqldef on the game server's console does it.",
-    where=FixLocation(Source.DATABASE, Sentence("the e-mail column of AuthMe's table")),
+    do="Allow NULL: /authme debug mysqldef on the game server’s console does it.",
+    where=FixLocation(Source.DATABASE, Sentence("the e-mail column of AuthMe’s table")),
 )
 def email_is_required(facts: Facts) -> Iterator[Sentence]:
     email = facts.player_table.find(facts.authme.columns.email)
     if email is not None and not email.is_nullable and email.default is not None:
         default = NO_EMAIL if NO_EMAIL in email.default else email.default
         yield Sentence(
-            "The column {column} of AuthMe's table is NOT NULL with the default {default}.",
+            "The column {column} of AuthMe’s table is NOT NULL with the default {default}.",
             column=email.name,
             default=default,
         )
@@ -161,7 +161,7 @@ def email_is_required(facts: Facts) -> Iterator[Sentence]:
 @check(
     "table.not_transactional",
     Severity.RISKY,
-    means="AuthMe's table is not InnoDB.",
+    means="AuthMe’s table is not InnoDB.",
     why="It is locked as a whole, a crash can damage it, and it cannot be changed in one transaction with our tables.",
     do="Convert it while the game server is stopped.",
     where=FixLocation(Source.DATABASE, "ALTER TABLE … ENGINE=InnoDB"),
@@ -169,7 +169,7 @@ def email_is_required(facts: Facts) -> Iterator[Sentence]:
 def table_is_not_innodb(facts: Facts) -> Iterator[Symptom]:
     engine = facts.player_table.engine
     if engine is not None and engine.lower() != "innodb":
-        title = Sentence("AuthMe's table is {engine}.", engine=engine)
+        title = Sentence("AuthMe’s table is {engine}.", engine=engine)
         yield Symptom(title, where=f"ALTER TABLE {_full_name(facts)} ENGINE=InnoDB;")
 
 
@@ -187,7 +187,7 @@ def charset_is_narrow(facts: Facts) -> Iterator[Symptom]:
     if narrow:
         names = ", ".join(f"{column.name} ({column.charset})" for column in narrow)
         where = f"ALTER TABLE {_full_name(facts)} CONVERT TO CHARACTER SET utf8mb4;"
-        title = Sentence("These columns of AuthMe's table cannot store every character: {names}.", names=names)
+        title = Sentence("These columns of AuthMe’s table cannot store every character: {names}.", names=names)
         yield Symptom(title, where=where)
 
 
@@ -212,7 +212,7 @@ def accents_are_lost(facts: Facts) -> Iterator[Sentence]:
 @check(
     "table.mixed_case",
     Severity.RISKY,
-    means="Names in AuthMe's table, written by another program, are not in lower case, or are there twice, in "
+    means="Names in AuthMe’s table, written by another program, are not in lower case, or are there twice, in "
     "different case.",
     why="AuthMe searches in lower case: depending on how the database compares text, it finds such a row always, "
     "sometimes or never. The companion ignores it, so this player cannot log in here or be banned.",
@@ -225,19 +225,19 @@ def names_are_mixed_case(facts: Facts) -> Iterator[Sentence | Symptom]:
         yield Symptom(
             plural(
                 len(twice),
-                "{count} name appears in AuthMe's table more than once, in different case: {names}",
-                "{count} names appear in AuthMe's table more than once, in different case: {names}",
+                "{count} name appears in AuthMe’s table more than once, in different case: {names}",
+                "{count} names appear in AuthMe’s table more than once, in different case: {names}",
                 names=list_some(twice),
             ),
-            Sentence("Find out which row is the player's, and delete the other."),
-            FixLocation(Source.DATABASE, Sentence("AuthMe's table")),
+            Sentence("Find out which row is the player’s, and delete the other."),
+            FixLocation(Source.DATABASE, Sentence("AuthMe’s table")),
         )
     names = facts.player_row_counts.mixed_case
     if names:
         yield plural(
             len(names),
-            "{count} name is not in lower case in AuthMe's table: {names}",
-            "{count} names are not in lower case in AuthMe's table: {names}",
+            "{count} name is not in lower case in AuthMe’s table: {names}",
+            "{count} names are not in lower case in AuthMe’s table: {names}",
             names=list_some(names),
         )
 
@@ -245,7 +245,7 @@ def names_are_mixed_case(facts: Facts) -> Iterator[Sentence | Symptom]:
 @check(
     "table.dates",
     Severity.RISKY,
-    means="Times in AuthMe's table, written by old versions or other programs, are in seconds, not milliseconds; or "
+    means="Times in AuthMe’s table, written by old versions or other programs, are in seconds, not milliseconds; or "
     "players have none, and AuthMe purges old players automatically.",
     why="AuthMe believes that these players were last online in 1970. If it purges players, it deletes them when the "
     "game server starts.",

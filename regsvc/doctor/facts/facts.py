@@ -60,8 +60,8 @@ class Source(StrEnum):
     """Kinds of places where something can be fixed, as named in docs/doctor.md; the report names the file itself."""
 
     OURS = "companion.toml"
-    AUTHME = "AuthMe's config.yml"
-    MESSAGES = "AuthMe's messages folder"
+    AUTHME = "AuthMe’s config.yml"
+    MESSAGES = "AuthMe’s messages folder"
     PROPERTIES = "server.properties"
     OPERATORS = "ops.json"
     ALLOWLIST = "whitelist.json"
@@ -182,7 +182,7 @@ class Facts:
     @property
     def authme(self) -> AuthMeConfig:
         if isinstance(self._authme, ConfigError):
-            raise FactUnavailable("AuthMe's config and its table: the config cannot be read")
+            raise FactUnavailable("AuthMe’s config and its table: the config cannot be read")
         if self._authme is None:
             raise FactUnavailable
         return self._authme
@@ -351,7 +351,7 @@ class Facts:
     def chat_problems(self) -> list[str]:
         """Problems that keep the team from deciding in its chats; each is a sentence."""
         if any(name.startswith(TEAM_CHATS) for name in self.config.missing_secrets):
-            raise FactUnavailable("the team's chats: the file of a token is missing")
+            raise FactUnavailable("the team’s chats: the file of a token is missing")
         platforms, now = make_platforms(self.config.team_chats, self.config.base_url()), self.host.now()
         return [problem for it in platforms.values() for problem in self.host.find_chat_problems(it, now)]
 
@@ -421,7 +421,7 @@ class Facts:
     def players(self) -> AuthMeDatabase:
         side = self.authme_side
         if isinstance(side, DatabaseUnreadable):
-            raise FactUnavailable("AuthMe's table and the rights on it: its database cannot be read")
+            raise FactUnavailable("AuthMe’s table and the rights on it: its database cannot be read")
         if side is None:
             raise FactUnavailable
         return side
@@ -439,7 +439,7 @@ class Facts:
         rows = self.player_table.rows
         if rows is None:
             raise FactUnavailable(
-                "the rows of AuthMe's table: there are too many to count quickly, or columns are missing"
+                "the rows of AuthMe’s table: there are too many to count quickly, or columns are missing"
             )
         return rows
 

@@ -106,7 +106,7 @@ def find_mail_problem(backend: MailBackend) -> str | None:
     try:
         return call_within(_MAIL_LIMIT.total_seconds() + 1, lambda: asyncio.run(backend.find_problem(_MAIL_LIMIT)))
     except TimeoutError:  # a name server that does not answer cannot be cancelled
-        return "the mail server's name cannot be looked up in time: check mail.host or http_url, and this machine's DNS"
+        return "the mail server’s name cannot be looked up in time: check mail.host or http_url, and this machine’s DNS"
 
 
 def find_chat_problems(platform: Platform, now: datetime) -> list[str]:

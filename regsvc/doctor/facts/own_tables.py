@@ -263,7 +263,7 @@ def _disputed(database: ReadOnlyDatabase, records: str) -> PlayerSample:
         *found.examples,
     )
     owners = {
-        str(row["name"]): f" (the address is {row['owner']}'s)" if row["owner"] and "email" in row["fields"] else ""
+        str(row["name"]): f" (the address is {row['owner']}’s)" if row["owner"] and "email" in row["fields"] else ""
         for row in rows
     }
     return PlayerSample(found.count, tuple(f"{name}{owner}" for name, owner in owners.items()))

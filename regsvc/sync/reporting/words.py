@@ -122,8 +122,8 @@ def describe_held_back(held_back: HeldBack, listed: int = 0) -> Sentence:
     parts = [
         plural(
             held_back.missing,
-            "{count:,} player whose row is gone from AuthMe's table",
-            "{count:,} players whose rows are gone from AuthMe's table",
+            "{count:,} player whose row is gone from AuthMe’s table",
+            "{count:,} players whose rows are gone from AuthMe’s table",
         ),
         plural(
             held_back.passwords,
@@ -167,7 +167,7 @@ def advise_on_held_back(held_back: HeldBack, *, restores_players: bool) -> Sente
     if held_back.missing or held_back.passwords:
         sentences.append(
             Sentence(
-                "If not, because an older backup of AuthMe's table was restored, for example: restore a newer one, and "
+                "If not, because an older backup of AuthMe’s table was restored, for example: restore a newer one, and "
                 "nothing is held back any more."
             )
         )
