@@ -1,6 +1,8 @@
 """The tables, triggers and views of version 1.0. Those of a preview version are brought to them, with all their rows.
 
 Words in braces are the dialect's types (`regsvc/database/migrator.py`); `--` notes become column comments.
+They stay as previews wrote them: `regsvc_review.email_key` is of a proven address only by now, and the counts in
+`regsvc_sync_state` are not used any more.
 """
 
 # ruff: noqa: S608 - names of our own tables alone
@@ -72,7 +74,7 @@ CREATE TABLE regsvc_review (
   ban_expires_at {moment} NULL, -- end of a ban
   operator       {text:255} NOT NULL, -- who decided
   reviewed_at    {moment} NOT NULL, -- when it was decided
-  email_key      {text:320} NULL -- the user's proven address at that time, normalized
+  email_key      {text:320} NULL -- the user's address at that time, normalized for comparison
 );
 CREATE INDEX regsvc_review_username_key ON regsvc_review (username_key);
 CREATE INDEX regsvc_review_email_key ON regsvc_review (email_key);
@@ -119,9 +121,9 @@ CREATE TABLE regsvc_sync_state (
   id          INTEGER PRIMARY KEY CHECK (id = 1), -- always 1
   policy      {text:64} NOT NULL, -- fingerprint of config and version; if it changes, every row is compared again
   operators   {long_text} NOT NULL, -- operators' names at that time, in lower case, one per line
-  user_count  BIGINT NOT NULL, -- not used, like the next two
-  user_ids    BIGINT NOT NULL, -- not used
-  newest_id   BIGINT NOT NULL, -- not used
+  user_count  BIGINT NOT NULL, -- users at that time
+  user_ids    BIGINT NOT NULL, -- the sum of their ids: changes if users were deleted with SQL
+  newest_id   BIGINT NOT NULL, -- the newest user with a player: a newer one means that rows may have left as well
   compared_at {moment} NOT NULL -- when every row was last compared
 );
 
