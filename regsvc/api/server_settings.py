@@ -86,7 +86,7 @@ async def show_server(call: ApiHandler) -> ServerReply:
 
 @ROUTES.add("POST", "/api/admin/server/registration", Permission.SETTINGS_WRITE)
 async def set_registration(call: ApiHandler, request: RegistrationSettingRequest) -> MessageReply:
-    """Open or close registration, on every daemon within 5 seconds. The config wins where it says closed."""
+    """Open or close registration, on other daemons within 15 seconds. The config wins where it says closed."""
     set_it = call.services.settings.set_registration
     await call.run(set_it, request.open, to_datetime(request.opens_at), call.principal.actor)
     is_open = call.services.config.registration.open

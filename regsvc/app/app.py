@@ -678,8 +678,12 @@ class App:
         for stop in (self.profiles.stop, *(it.stop for it in self.deliveries), *(it.stop for it in telegram)):
             stop()
 
-    def hasten(self) -> None:
-        """Make those messages due that have waited for what is known, or connected, by now. Blocking."""
+    def follow_database(self) -> None:
+        """Follow the settings, and make those messages due that waited for what is known, or connected, by now.
+
+        Blocking.
+        """
+        self.settings.follow()
         self.console.hasten()
         self.services.team_chat.hasten()
 

@@ -197,7 +197,7 @@ def _run_opened(args: argparse.Namespace, app: App, applied: list[str]) -> int:
 
 
 def _settings(args: argparse.Namespace, app: App, actor: Actor) -> int:
-    """Show or change what the running daemons follow within five seconds."""
+    """Show or change what the running daemons follow within 15 seconds, and at SIGHUP."""
     run, settings, live = app.worker.run_here, app.settings, app.live
     run(settings.load)
     if args.command == "announcement":

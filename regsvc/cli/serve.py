@@ -66,7 +66,8 @@ _STATUS_INTERVAL = timedelta(minutes=1)
 _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
 _SPREAD = timedelta(minutes=10)  # of what many daemons that start together should not do together
 _ADDRESSES_EVERY = timedelta(minutes=5)
-_SETTINGS_EVERY = timedelta(seconds=5)  # with other jobs: an idle daemon wakes once for all that are due
+_OWN_LOOK_EVERY = timedelta(seconds=5)
+_DATABASE_LOOK = "settings and outbox"
 _UNWRITABLE = "the database cannot be written: its disk is full or read-only"
 PRELOADED = ("email_validator", "regsvc.core.http_client")
 """What the event loop would be the first to import."""
@@ -204,11 +205,15 @@ class Daemon:
     def _listen_to_signals(self) -> None:
         # closing a terminal sends SIGHUP too, and means stop
         has_terminal = sys.stdin is not None and sys.stdin.isatty()
-        on_hang_up = self._stop.set if has_terminal else self._reloader.request_reload
+        on_hang_up = self._stop.set if has_terminal else self._reload
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._stop.set)
         loop.add_signal_handler(signal.SIGINT, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, on_hang_up)
+
+    def _reload(self) -> None:
+        self._reloader.request_reload()
+        self._jobs.run_now(_DATABASE_LOOK)
 
     def _apply_config(self, config: Config) -> None:
         set_up_logging(config.log, config.server.instance, is_daemon=True)
@@ -259,6 +264,7 @@ class Daemon:
             await asyncio.sleep(pause.total_seconds())
             try:
                 if await self._open_database():
+                    self._jobs.run_now(_DATABASE_LOOK)
                     _announce(address)
                     return
             except DatabaseUnusable as error:  # the host may fix it while we retry
@@ -289,24 +295,25 @@ class Daemon:
 
         in_game = partial(Job, every=POLL_INTERVAL, look_thread="game look")
         jobs = [
-            Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
+            # in one call: an idle daemon wakes once for all that other processes may have stored
             Job(
-                "outbox",
+                _DATABASE_LOOK,
                 CHECK_INTERVAL,
-                partial(wake_if_due, app.worker, app.outbox, app.deliveries, app.hasten),
+                partial(wake_if_due, app.worker, app.outbox, app.deliveries, app.follow_database),
+                runs_at_start=True,
             ),
             Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
             Job("addresses", _ADDRESSES_EVERY, copy),
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
             Job("questions", timedelta(minutes=1), run(self._reject_unanswered)),
+            Job("sync", app.context.config.sync.every, sync, runs_at_start=True),  # the longest, after the short ones
             # threads look for what they have to do, and wait for as long as a folder does not answer:
             # the game's may be on another machine; ours need one thread, since each costs the idle daemon wake-ups
-            Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
-            Job("installation", POLL_INTERVAL, app.follow_installation, look=has_installation_changed),
+            Job("clock", _OWN_LOOK_EVERY, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
+            Job("installation", _OWN_LOOK_EVERY, app.follow_installation, look=has_installation_changed),
+            Job("opening", _OWN_LOOK_EVERY, run(app.settings.follow), look=app.settings.has_time_come),
             in_game("rights", run=run(app.lost_rights.end), look=app.lost_rights.have_changed, runs_at_start=True),
-            # on a thread that has a connection: no look, which would keep one more
-            Job("settings", _SETTINGS_EVERY, run(app.settings.follow), runs_at_start=True),
             in_game("game files", run=self._game_files.apply, look=self._game_files.look),
         ]
         if services.updates.is_enabled:

@@ -139,7 +139,7 @@ MAX_RACE_RETRIES = 12
 _MAX_LOCK_RETRIES = 4  # fewer: each has waited for `database.busy_timeout`
 _MAX_PARENT_RETRIES = 2
 _LONGEST_PAUSE = 0.5
-_IDLE_SECONDS_BEFORE_PING = 5.0
+_IDLE_SECONDS_BEFORE_PING = 60.0  # rarely: a call that finds its connection lost is repeated, too
 _MAX_CALLS = 2000  # running or waiting
 MAX_LISTS: Final = 64
 """Searches and lists that run or wait: as many as one client address may have connections.

@@ -89,15 +89,15 @@ class Transport(ABC):
 
 
 async def wake_if_due(
-    worker: Worker, outbox: Outbox, deliveries: Iterable["DeliveryWorker"], hasten: Callable[[], None]
+    worker: Worker, outbox: Outbox, deliveries: Iterable["DeliveryWorker"], follow: Callable[[], None]
 ) -> None:
     """Wake them all if any message is due, such as one that another process left, or if that is unknown.
 
-    `hasten` makes those due that have waited for what is known by now.
+    `follow` is called before, on the worker's thread: it makes those due that have waited for what is known by now.
     """
 
     def look() -> bool:
-        hasten()
+        follow()
         return outbox.is_any_due()
 
     is_due = True

@@ -17,6 +17,9 @@ from regsvc.core.units import format_duration
 
 log = logging.getLogger(__name__)
 
+_STEP = 0.1
+"""Seconds from the beginning of a job to that of the next, when both are due: a short one is over by then."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -41,8 +44,9 @@ class Job:
 class JobRunner:
     """Runner of periodic jobs on the event loop, timed by the loop's clock: that of the machine may be set.
 
-    All start from the same moment, so that those that are due together need one wake-up. Those with a `look` need none
-    of the event loop while there is nothing to do.
+    All count from the same moment, each a moment after the one before it in the list: threads that begin together would
+    wake each other many times, for the interpreter. Those with a `look` need none of the event loop while there is
+    nothing to do.
     """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
@@ -50,6 +54,7 @@ class JobRunner:
         self._tasks: dict[asyncio.Task[None], Job] = {}
         self._waiting: set[asyncio.Task[None]] = set()
         self._started_at = 0.0
+        self._wake_ups = {job.name: asyncio.Event() for job in jobs if not job.look}
         self._looking: dict[Job, asyncio.Event] = {}  # those that wait for a look to find work
         self._failures: dict[str, str] = {}  # the last failure of each job that fails now, by its name
 
@@ -57,8 +62,8 @@ class JobRunner:
         """Start all jobs; those with `runs_at_start` run now, and the others after their interval."""
         loop = asyncio.get_running_loop()
         self._started_at = loop.time()
-        for job in self._jobs:
-            task = asyncio.create_task(self._repeat(job), name=job.name)
+        for number, job in enumerate(self._jobs):
+            task = asyncio.create_task(self._repeat(job, number), name=job.name)
             self._tasks[task] = job
             if job.spread or not job.runs_at_start:
                 self._waiting.add(task)
@@ -68,6 +73,10 @@ class JobRunner:
             args = (loop, self._tasks, name, number / len(threads))
             threading.Thread(target=self._look, args=args, name=name, daemon=True).start()
 
+    def run_now(self, name: str) -> None:
+        """Run this job, which has no `look`, at once, or again after the run in progress. Called on the event loop."""
+        self._wake_ups[name].set()
+
     async def stop(self) -> None:
         """Run no job again, and wait for running ones, cancelling those with `cancel_on_stop`."""
         for task, job in self._tasks.items():
@@ -76,8 +85,9 @@ class JobRunner:
         self._tasks, tasks = {}, self._tasks
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _repeat(self, job: Job) -> None:
+    async def _repeat(self, job: Job, number: int) -> None:
         loop, every = asyncio.get_running_loop(), job.every.total_seconds()
+        shift = min(number * _STEP, every / 10)  # a watchdog is to be on time
         task = asyncio.current_task()
         assert task is not None
         due_at = self._started_at + random.uniform(0, job.spread.total_seconds())  # noqa: S311 - jitter
@@ -85,13 +95,22 @@ class JobRunner:
             due_at += every
         while True:
             if task in self._waiting:
-                await (self._wait_for_work(job) if job.look else asyncio.sleep(due_at - loop.time()))
+                await (self._wait_for_work(job) if job.look else self._wait_until(due_at + shift, job))
                 self._waiting.remove(task)
             await self._tick(job)
             if task not in self._tasks:
                 return
-            due_at += every * max(1, math.ceil((loop.time() - due_at) / every))  # missed ticks are left out
+            due_at += every * (math.floor((loop.time() - due_at) / every) + 1)  # missed ticks are left out
             self._waiting.add(task)
+
+    async def _wait_until(self, due_at: float, job: Job) -> None:
+        wake_up = self._wake_ups[job.name]
+        timer = asyncio.get_running_loop().call_at(due_at, wake_up.set)
+        try:
+            await wake_up.wait()
+        finally:
+            timer.cancel()
+        wake_up.clear()
 
     async def _wait_for_work(self, job: Job) -> None:
         found = self._looking[job] = asyncio.Event()

@@ -43,8 +43,12 @@ class ServerSettings:
     def follow(self) -> None:
         """Load what another daemon has stored, and what has come due."""
         rows: Any = Setting.select(Setting.name, Setting.value).tuples()
-        if dict(rows) != self._loaded or self._live.has_time_come(self._now()):
+        if dict(rows) != self._loaded or self.has_time_come():
             self.load()
+
+    def has_time_come(self) -> bool:
+        """Return whether registration is to open by itself now; `follow` opens it. Asks no database."""
+        return self._live.has_time_come(self._now())
 
     def load(self) -> None:
         """Put what is stored in force here. A value that cannot be read counts for nothing."""

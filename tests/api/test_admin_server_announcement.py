@@ -1,5 +1,7 @@
 """POST /api/admin/server/announcement: a text per language, above players' pages."""
 
+import signal
+
 from tests.support.command_line import companion
 from tests.support.refusals import assert_refused
 from tests.support.stack import Stack
@@ -34,6 +36,8 @@ def test_the_daemon_follows_the_command_line(stack: Stack) -> None:
     config = stack.daemon.config_file
     assert companion("announcement", "set", "Back soon", config=config).output.strip() == "Back soon"
     shown = lambda: stack.get("/api/config").json["config"]["announcement"]  # noqa: E731
+    stack.daemon.send(signal.SIGHUP)  # else within 15 seconds
     ask_until(shown, lambda text: text == "Back soon")
     assert companion("announcement", "clear", config=config).output.strip() == "no announcement"
+    stack.daemon.send(signal.SIGHUP)
     ask_until(shown, lambda text: text == "")

@@ -1,5 +1,6 @@
 """POST /api/admin/server/registration: closed and opened on the running server, by those who may."""
 
+import signal
 import time
 
 from tests.api.test_admin_user_role import with_role
@@ -64,17 +65,21 @@ def test_the_daemon_follows_the_command_line(stack: Stack) -> None:
     config = stack.daemon.config_file
     done = companion("registration", "close", "--for", "12 hours", config=config)
     assert done.output.startswith("registration: closed, opens at ")
+    stack.daemon.send(signal.SIGHUP)  # else within 15 seconds
     ask_until(lambda: is_open(stack), lambda known: not known)
     assert companion("registration", "open", config=config).output.strip() == "registration: open"
+    stack.daemon.send(signal.SIGHUP)
     ask_until(lambda: is_open(stack), bool)
 
 
 def test_a_value_typed_in_sql_that_is_none_counts_for_nothing(stack: Stack) -> None:
     set_open(stack, False)
     our_database(stack).execute("UPDATE regsvc_setting SET value = 'yes' WHERE name = 'registration'")
+    stack.daemon.send(signal.SIGHUP)
     ask_until(lambda: is_open(stack), bool)
     far = '{"open": false, "opensAt": ' + "9" * 30 + "}"
     our_database(stack).execute("UPDATE regsvc_setting SET value = ? WHERE name = 'registration'", (far,))
+    stack.daemon.send(signal.SIGHUP)
     ask_until(lambda: is_open(stack), lambda shown: not shown)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from regsvc.cli import serve
 from regsvc.core.errors import DatabaseUnavailable
+from regsvc.database.models import Setting
 from regsvc.notifications.delivery import DeliveryWorker, wake_if_due
 from regsvc.runtime import jobs
 from regsvc.runtime.game_files import POLL_INTERVAL
@@ -209,12 +210,58 @@ def test_an_idle_daemon_sleeps(services: ServiceHarness, monkeypatch: pytest.Mon
     serve.Daemon(services.app, Mock())
     seconds = {job.every.total_seconds() for job in listed if job.look is None}
     wakings = {waking for every in seconds for waking in range(60) if waking % every == 0}
-    assert len(wakings) <= 12, sorted(wakings)
-    assert {job.every for job in listed if job.look} == {POLL_INTERVAL}
+    assert wakings == {0, 15, 30, 45}
+    assert {job.every for job in listed if job.look_thread == "game look"} == {POLL_INTERVAL}
+    assert {job.every for job in listed if job.look_thread == "look" and job.look} == {timedelta(seconds=5)}
 
 
-def test_one_statement_serves_every_kind_of_message(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message that another process left, or that is unknown, wakes all deliveries."""
+async def test_a_job_that_is_asked_for_runs_at_once() -> None:
+    """One that runs already runs again; its times stay as they were."""
+    begun, may_end = Semaphore(0), Semaphore(0)
+
+    async def run() -> None:
+        begun.release()
+        await asyncio.to_thread(may_end.acquire)
+
+    async def has_begun(within: float) -> bool:
+        return await asyncio.to_thread(begun.acquire, timeout=within)
+
+    runner = JobRunner([Job("settings", timedelta(hours=1), run)])
+    runner.start()
+    runner.run_now("settings")
+    assert await has_begun(10)
+    runner.run_now("settings")
+    may_end.release()
+    assert await has_begun(10), "what it has read may be from before it was asked for"
+    may_end.release()
+    assert not await has_begun(0.1)
+    await runner.stop()
+
+
+async def test_jobs_that_are_due_together_begin_one_after_the_other() -> None:
+    """One that is asked for in between does not change that."""
+    loop, began_at = asyncio.get_running_loop(), asyncio.Queue[tuple[str, float]]()
+    every = timedelta(seconds=0.4)
+
+    async def run(name: str) -> None:
+        began_at.put_nowait((name, loop.time()))
+
+    runner = JobRunner([Job(name, every, partial(run, name)) for name in ("first", "second")])
+    start = loop.time()
+    runner.start()
+    asked = asyncio.create_task(asyncio.sleep(0.2))
+    asked.add_done_callback(lambda _task: runner.run_now("first"))
+    begun = [await asyncio.wait_for(began_at.get(), 10) for _run in range(5)]
+    await runner.stop()
+    assert [name for name, _at in begun] == ["first", "first", "second", "first", "second"]
+    assert all(at - start >= earliest for (_name, at), earliest in zip(begun, (0.2, 0.4, 0.44, 0.8, 0.84), strict=True))
+
+
+def test_one_call_finds_what_other_processes_stored(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One statement for messages of every kind: one that is due, or that this is unknown, wakes all deliveries.
+
+    And one for the settings.
+    """
     app, database = services.app, services.app.context.location.database
     app.open()
     checked, sent = Mock(), Mock(wraps=database.execute_sql)
@@ -224,18 +271,22 @@ def test_one_statement_serves_every_kind_of_message(services: ServiceHarness, mo
         """Return the numbers of statements and of deliveries that were woken."""
         checked.reset_mock()
         sent.reset_mock()
-        asyncio.run(wake_if_due(app.worker, app.outbox, app.deliveries, app.console.hasten))
+        asyncio.run(wake_if_due(app.worker, app.outbox, app.deliveries, app.follow_database))
         return sent.call_count, checked.call_count
 
     check()  # opens the connection
     monkeypatch.setattr(database, "execute_sql", sent)
-    assert check() == (1, 0)
+    assert check() == (2, 0)
+    Setting.create(name="registration", value='{"open": false}', changed_by="olivia", changed_at=services.clock())
+    seen = app.live.current
+    check()
+    assert (seen.registration.open, app.live.current.registration.open) == (True, False)
     app.outbox.put("approved", ALICE, "en")
-    assert check() == (1, len(app.deliveries))
+    assert check() == (2, len(app.deliveries))
     app.outbox.claim_due(1)
-    assert check() == (1, 0)
+    assert check() == (2, 0)
     services.clock.advance(hours=1)
-    assert check() == (1, len(app.deliveries))
+    assert check() == (2, len(app.deliveries))
     app.worker.is_open = False
     with pytest.raises(DatabaseUnavailable):
         check()
