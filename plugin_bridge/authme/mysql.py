@@ -17,6 +17,7 @@ from plugin_bridge.authme.table_checksums import (
     LIST_INDEXES,
     MAX_SHIFT,
     Bucket,
+    Columns,
     IdColumn,
     SharedTable,
     find_id_column,
@@ -231,6 +232,7 @@ class MySqlPlayers(AuthMePlayers):
 
     _is_transactional: bool | None = None
     _shared: SharedTable | None = None
+    _listed: Columns = ()
 
     def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:
         wanted = sorted(set(keys))
@@ -306,12 +308,15 @@ class MySqlPlayers(AuthMePlayers):
         super().refresh()
         self._shared = None
 
+    def _list_columns(self) -> dict[str, bool]:
+        self._listed = self._database.execute_sql(LIST_COLUMNS, (self._schema, self._table)).fetchall()
+        return {name: nullable == "YES" for name, _type, _collation, nullable in self._listed}
+
     def _shared_sql(self) -> SharedTable:
         if self._shared is None:
             with self._open_table() as layout:
-                place = (self._schema, self._table)
-                columns = self._database.execute_sql(LIST_COLUMNS, place).fetchall()
-                indexes = self._database.execute_sql(LIST_INDEXES, place).fetchall()
+                columns = self._listed
+                indexes = self._database.execute_sql(LIST_INDEXES, (self._schema, self._table)).fetchall()
                 index = find_name_index(columns, indexes, layout.names["username"])
                 if index is None:
                     self.refresh()

@@ -175,8 +175,7 @@ class AuthMePlayers(Players):
             raise PlayersUnavailable(sentence) from error
 
     def _inspect_table(self) -> TableLayout:
-        found = self._database.get_columns(self._table, schema=self._schema)
-        present = {column.name: bool(column.null) for column in found}
+        present = self._list_columns()
         if not present:
             raise PlayersUnavailable(self._no_table())
         table = f"`{self._schema}`.`{self._table}`" if self._schema else f"`{self._table}`"
@@ -189,6 +188,11 @@ class AuthMePlayers(Players):
                 )
         self._layout = layout
         return layout
+
+    def _list_columns(self) -> dict[str, bool]:
+        """Return the names of the columns, each with whether it may be NULL; without a table there are none."""
+        found = self._database.get_columns(self._table, schema=self._schema)
+        return {column.name: bool(column.null) for column in found}
 
     def _no_table(self) -> str:
         return f"There is no table {self._table} yet. Start the game server with AuthMe once; AuthMe creates the table."

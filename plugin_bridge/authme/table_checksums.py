@@ -59,7 +59,9 @@ _OF_TABLE: Final = "WHERE table_schema = COALESCE(%s, DATABASE()) AND table_name
 _WHOLE_NUMBERS: Final = {"tinyint", "smallint", "mediumint", "int", "bigint"}
 
 # Not joined: for a join of the two, a server opens all tables of all its databases, which takes milliseconds.
-LIST_COLUMNS: Final = f"SELECT column_name, data_type, collation_name FROM information_schema.columns {_OF_TABLE}"  # noqa: S608
+LIST_COLUMNS: Final = (
+    f"SELECT column_name, data_type, collation_name, is_nullable FROM information_schema.columns {_OF_TABLE}"  # noqa: S608
+)
 LIST_INDEXES: Final = (
     f"SELECT index_name, seq_in_index, column_name FROM information_schema.statistics {_OF_TABLE}"  # noqa: S608
     " AND column_name IS NOT NULL"
@@ -67,7 +69,7 @@ LIST_INDEXES: Final = (
 """Parameters: schema (NULL: our own) and table."""
 
 
-Columns = Iterable[tuple[str, str, str | None]]
+Columns = Iterable[tuple[str, str, str | None, str]]
 """Rows that `LIST_COLUMNS` selects."""
 Indexes = Iterable[tuple[str, int, str]]
 """Rows that `LIST_INDEXES` selects."""
@@ -75,7 +77,7 @@ Indexes = Iterable[tuple[str, int, str]]
 
 def find_name_index(columns: Columns, indexes: Indexes, column: str) -> NameIndex | None:
     """Return the collation of a column and the index that starts with it; None if there is no such column."""
-    collations = [collation for name, _type, collation in columns if name.lower() == column.lower()]
+    collations = [collation for name, _type, collation, _nullable in columns if name.lower() == column.lower()]
     if not collations:
         return None
     starting = [index for index, position, first in indexes if first.lower() == column.lower() and position == 1]
@@ -88,7 +90,7 @@ def find_id_column(columns: Columns, indexes: Indexes) -> str | None:
     The columns alone would not tell: without a primary key a server reports the first unique key as one.
     """
     primary = [column.lower() for index, _position, column in indexes if index == "PRIMARY"]
-    numbers = {name.lower() for name, data_type, _collation in columns if data_type in _WHOLE_NUMBERS}
+    numbers = {name.lower() for name, data_type, _collation, _nullable in columns if data_type in _WHOLE_NUMBERS}
     return primary[0] if len(primary) == 1 and primary[0] in numbers else None  # it may be hidden from our login
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, TypeVar
 
 from regsvc.allowlist.run import AllowlistRunner, ListReport
 from regsvc.core.errors import Refusal, SyncRunning
@@ -30,6 +30,8 @@ _UNDISTURBED: Final = 1.0
 _STILL_AFTER: Final = timedelta(minutes=10)
 _MAX_SKIPPED: Final = 9
 """Ticks in a row that may be left to another daemon: health and metrics come from this process's own runs."""
+
+T = TypeVar("T", SyncReport, ListReport)
 
 
 def stands_still(seconds_since_run: float, every: timedelta) -> bool:
@@ -161,22 +163,26 @@ class SyncService:
             await asyncio.wait([running])
         self._running, self._next = self._next, None
         self._loop = asyncio.get_running_loop()
-        async with self._turn:
-            await self._acquire()
-            report = await self._worker.run(self.run_here)
+        report = await self._run_in_turn(self.run_here)
         self.last_report = report
         self._ran_at = time.monotonic()
         self.on_finished(report)
         return report
 
-    async def _acquire(self) -> None:
-        """Wait for the lease. Raises `SyncRunning`."""
+    async def _run_in_turn(self, run: Callable[[], T]) -> T:
+        """Wait for the lease, and run with it; `run` releases it. Raises `SyncRunning`."""
+
+        def run_if_free() -> T | None:
+            return run() if self._lease.acquire() else None
+
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._wait.total_seconds()
-        while not await self._worker.run(self._lease.acquire):
-            if self._is_stopping or loop.time() > deadline:
-                raise SyncRunning
-            await asyncio.sleep(0.5)
+        async with self._turn:
+            deadline = loop.time() + self._wait.total_seconds()
+            while (report := await self._worker.run(run_if_free)) is None:
+                if self._is_stopping or loop.time() > deadline:
+                    raise SyncRunning
+                await asyncio.sleep(0.5)
+        return report
 
     def run_here(self, *, allow_mass_changes: bool = False, is_full: bool = False) -> SyncReport:
         """Run on the calling thread, which holds the lease, and release it."""
@@ -206,10 +212,7 @@ class SyncService:
             self._list_work.clear()
             try:
                 if not self._is_stopping and await self._worker.run(self._allowlist.is_due):
-                    async with self._turn:
-                        await self._acquire()
-                        report = await self._worker.run(self._run_allowlist_here)
-                    self.on_list_finished(report)
+                    self.on_list_finished(await self._run_in_turn(self._run_allowlist_here))
             except Refusal as refusal:
                 log.warning("the allowlist follows with the next sync run: %s", refusal.code)
             except Exception as error:
