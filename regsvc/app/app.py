@@ -594,7 +594,7 @@ class App:
             announce=lambda user: self.webhook.enqueue("role_changed", user.username, user.status),
         )
         self.lost_rights = LostRights(self.team_roles, ops, self.live)
-        self.sync.before_run = self.team_roles.note_typed
+        self.sync.before_run = self._note_typed_roles
         services.gates = self.gates
         find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code
         services.users = UserList(self.context.is_operator, self.gates, find_accounts, requires_code)
@@ -645,9 +645,14 @@ class App:
 
     def _on_sync_finished(self, report: SyncReport) -> None:
         self.metrics.count_sync(report)
-        self.mail_queue.wake_all()
+        if not report.is_idle:
+            self.mail_queue.wake_all()
         self.profiles.wake()
         self.events.publish_run(report)
+
+    def _note_typed_roles(self) -> None:
+        if self.team_roles.note_typed():
+            self._on_change()
 
     def _on_list_finished(self, report: ListReport) -> None:
         self.metrics.count_list(report)
@@ -679,10 +684,7 @@ class App:
             stop()
 
     def follow_database(self) -> None:
-        """Follow the settings, and make those messages due that waited for what is known, or connected, by now.
-
-        Blocking.
-        """
+        """Follow the settings, and make due what waited for what is known, or connected, by now. Blocking."""
         self.settings.follow()
         self.console.hasten()
         self.services.team_chat.hasten()

@@ -86,6 +86,12 @@ class SyncReport:
         """Return whether the run changed anything."""
         return any(name != "scanned" for name in self.counts())
 
+    @property
+    def is_idle(self) -> bool:
+        """Return whether the run did nothing, and has nothing to tell."""
+        found = self.conflicts or self.errors or self.allowlist is not None or self.held_back is not None
+        return not (self.has_effects or found)
+
     def add_error(self, username: str | None, error: str) -> None:
         """Add an error about one name, or about the run as a whole if `username` is None."""
         self.errors.append({"username": username, "error": error})

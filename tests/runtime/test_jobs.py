@@ -14,7 +14,7 @@ import pytest
 
 from regsvc.cli import serve
 from regsvc.core.errors import DatabaseUnavailable
-from regsvc.database.models import Setting
+from regsvc.database.models import Setting, User
 from regsvc.notifications.delivery import DeliveryWorker, wake_if_due
 from regsvc.runtime import jobs
 from regsvc.runtime.game_files import POLL_INTERVAL
@@ -255,6 +255,27 @@ async def test_jobs_that_are_due_together_begin_one_after_the_other() -> None:
     await runner.stop()
     assert [name for name, _at in begun] == ["first", "first", "second", "first", "second"]
     assert all(at - start >= earliest for (_name, at), earliest in zip(begun, (0.2, 0.4, 0.44, 0.8, 0.84), strict=True))
+
+
+def test_a_sync_run_without_work_wakes_no_delivery(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    app, woken, alice = services.app, Mock(), services.approved("alice")
+    app.open()
+    monkeypatch.setattr(DeliveryWorker, "wake", woken)
+
+    async def run_after(changes: dict[str, str]) -> list[bool]:
+        """Return which of three runs woke the deliveries."""
+        User.update(changes).where(User.id == alice.id).execute()
+        are_woken = []
+        for _run in range(3):
+            woken.reset_mock()
+            await app.sync.run()
+            are_woken.append(woken.called)
+        return are_woken
+
+    async def type_both() -> tuple[list[bool], list[bool]]:
+        return await run_after({"role": "moderator"}), await run_after({"status": "banned"})
+
+    assert asyncio.run(type_both()) == ([True, False, False], [True, False, False])
 
 
 def test_one_call_finds_what_other_processes_stored(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
