@@ -82,10 +82,10 @@ class Sort:
         """Return the part of the list that a user is in, as a value."""
         return User.is_asked if self.is_queue else Value(0)
 
-    def order(self, part: Any, position: Any, *, is_reversed: bool = False) -> list[Any]:
+    def order(self, part: Any, position: Any) -> list[Any]:
         """Return what to sort rows by, whose columns these are."""
-        by = [position.desc() if self.is_descending != is_reversed else position.asc()]
-        return [part.desc() if is_reversed else part.asc(), *by] if self.is_queue else by
+        by = position.desc() if self.is_descending else position.asc()
+        return [part.asc(), by] if self.is_queue else [by]
 
     def is_past(self, part: Any, position: Any, place: Place) -> Any:
         """Return the condition that a row comes after the one at this place."""

@@ -28,6 +28,9 @@ SEARCHES: Final = 8
 LOOK_UPS: Final = 200
 LOOK_UP_SECONDS: Final = 20.0
 COUNT_AGE: Final = 31.0  # seconds for which a count may be kept, and a little more
+IDLE_SECONDS: Final = 3.0
+MOST_WHEN_IDLE: Final = 0.01  # of a core, the daemon's and the server's
+IDLE_WITHIN: Final = 180.0  # seconds
 USERS_PATH: Final = "/api/admin/users"
 AUDITS_PATH: Final = "/api/admin/audits"
 NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -127,6 +130,7 @@ def list_user_queries(count: int) -> list[Query]:
     users(sort="name")
     users(page=count // 40)
     users(page=count // 25)
+    users(page=count // 25, sort="oldest")
     users(page=count // 40, sort="name")
     for status in ("approved", "pending", "rejected", "banned"):
         for sort in ("newest", "oldest", "name"):
@@ -147,6 +151,7 @@ def list_user_queries(count: int) -> list[Query]:
     for search in ("zzq", "steve", "10.7.7.7", "10.7."):
         users(search=search, bar="one scan")
         users(search=search, sort="name", bar="one scan")
+    users(search="zzq", status="approved", bar="one scan")
     users(search="steve", page=count // 500, bar="one scan")
     users(search="steve", status="banned")
     users(search="steve", plugin="locked")
@@ -201,6 +206,7 @@ def measure_lists(directory: Path, server: MariaDBServer, count: int, runs: int)
         with Stack(kind, directory / kind, server, config=CONFIG, is_quick=False) as stack:
             lists = _Lists(stack, server, measured)
             lists.fill(start, count)
+            lists.wait_until_idle()
             lists.measure([*list_user_queries(count), *list_audit_queries(start, count)], min(runs, ROUNDS))
             latencies.append(lists.measure_look_ups(count))
             print(*latencies[-1], sep=" | ", flush=True)
@@ -266,6 +272,13 @@ class _Lists:
                 if self._kind == "mariadb":
                     cursor.fetchall()
         print(f"{NAMES[self._kind]}: {count:,} rows of each in {time.monotonic() - began:.0f} s", flush=True)
+
+    def wait_until_idle(self) -> None:
+        """Wait until the server has purged and flushed what was inserted, for that is CPU of the same process."""
+        began, used = time.monotonic(), 1.0
+        while used > MOST_WHEN_IDLE and time.monotonic() < began + IDLE_WITHIN:
+            used = self._cpu_of(lambda: time.sleep(IDLE_SECONDS)) / 1000 / IDLE_SECONDS
+        print(f"{NAMES[self._kind]}: {used:.1%} of a core {time.monotonic() - began:.0f} s later", flush=True)
 
     def measure(self, queries: Sequence[Query], rounds: int) -> None:
         """Measure in rounds, since a count may be kept for half a minute; the first round only warms up."""

@@ -197,7 +197,7 @@ def test_a_long_log_is_not_counted_to_its_end(audit: Audit, monkeypatch: pytest.
     assert page.total is None
     assert page.has_next
     assert audit.list_entries(1, 2, target="Player1").total == 1
-    pages = [audit.list_entries(number, 2) for number in range(1, 7)]  # the last ones are read from the end
+    pages = [audit.list_entries(number, 2) for number in range(1, 7)]
     assert [name for page in pages for name in targets(page.entries)] == [f"Player{n}" for n in range(8, -1, -1)]
     assert [page.has_next for page in pages] == [True, True, True, True, False, False]
     assert {page.total for page in pages} == {None}

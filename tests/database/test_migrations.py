@@ -232,7 +232,7 @@ def test_a_migration_that_was_interrupted_between_two_indexes_goes_on(
     made = schema_of(empty_database)
     for trigger in ("regsvc_audit_is_not_deleted", "regsvc_audit_is_not_changed"):
         empty_database.execute_sql(f"DROP TRIGGER {trigger}")
-    empty_database.execute_sql("DROP INDEX regsvc_audit_created_at ON regsvc_audit")
+    empty_database.execute_sql("DROP INDEX regsvc_audit_newest ON regsvc_audit")
     empty_database.execute_sql("DELETE FROM regsvc_migration")
     migrate(empty_database, clock)
     assert schema_of(empty_database) == made

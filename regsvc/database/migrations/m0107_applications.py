@@ -1,4 +1,7 @@
-"""Tables and columns for applications: signals, conversations, invitations."""
+"""Tables and columns for applications: signals, conversations, invitations.
+
+Indexes of lists have the newest first: MariaDB reads one backwards in twice the time.
+"""
 
 from typing import Final
 
@@ -58,7 +61,7 @@ ALTER TABLE regsvc_user ADD COLUMN
 ALTER TABLE regsvc_user ADD COLUMN
   is_asked {bool} GENERATED ALWAYS AS (asked_at IS NOT NULL) {generated} -- whether a pending user has to answer first;
 
-CREATE INDEX regsvc_user_waiting ON regsvc_user (status, is_asked, id);
+CREATE INDEX regsvc_user_waiting ON regsvc_user (status, is_asked, id, username_key);
 
 CREATE INDEX regsvc_user_asked_at ON regsvc_user (asked_at);
 
@@ -83,6 +86,24 @@ CREATE INDEX regsvc_review_reviewed_at ON regsvc_review (reviewed_at, transition
 
 ALTER TABLE regsvc_link ADD COLUMN
   maker {text:255} NULL -- who handed it over, as the audit log shows them; empty: nobody;
+
+CREATE INDEX regsvc_user_newest ON regsvc_user (id DESC);
+
+CREATE INDEX regsvc_user_status_newest ON regsvc_user (status, id DESC);
+
+DROP INDEX regsvc_user_status ON regsvc_user;
+
+CREATE INDEX regsvc_sync_record_newest ON regsvc_sync_record (plugin_state, user_id DESC, username_key);
+
+DROP INDEX regsvc_sync_record_plugin_state ON regsvc_sync_record;
+
+CREATE INDEX regsvc_allowlist_newest ON regsvc_allowlist (shown_as, user_id DESC, username_key);
+
+DROP INDEX regsvc_allowlist_shown_as ON regsvc_allowlist;
+
+CREATE INDEX regsvc_audit_newest ON regsvc_audit (created_at DESC, id DESC);
+
+DROP INDEX regsvc_audit_created_at ON regsvc_audit;
 """
 
 VIEWS: Final = """
