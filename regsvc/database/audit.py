@@ -252,7 +252,10 @@ class Audit:
 
     def find_newest_time(self) -> datetime | None:
         """Return the latest time of any entry, or None if there is none."""
-        newest: datetime | None = AuditEntry.select(fn.MAX(AuditEntry.created_at)).scalar()
+        # not MAX: MariaDB 10.11 reads all of an index for it that has the newest first
+        newest: datetime | None = (
+            AuditEntry.select(AuditEntry.created_at).order_by(AuditEntry.created_at.desc()).scalar()
+        )
         return newest
 
     def list_entries(

@@ -151,7 +151,9 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         key_fingerprint=installation.get("key_fingerprint"),
         signing_key_fingerprint=installation.get("signing_key_fingerprint"),
         players_table=_find_players_table(database, installation.get("players_table")),
-        newest_entry_at=_moment(database.value("SELECT MAX(created_at) AS at FROM regsvc_audit")),
+        newest_entry_at=_moment(
+            database.value("SELECT created_at AS at FROM regsvc_audit ORDER BY created_at DESC LIMIT 1")
+        ),
         conflicts=_players(database, records, "plugin_state IN ('conflict', 'returned') AND conflict IS NULL"),
         disputed=_disputed(database, records),
         failed={str(row["kind"]): int(row["n"]) for row in failed},
