@@ -72,6 +72,15 @@ test("loading again keeps who is open and selected", async () => {
   assert.deepEqual(names(queue.selected), ["Bob", "Carol"]);
 });
 
+test("who is opened while the queue is loaded again stays open: nobody else is asked or approved", async () => {
+  const loading = queue.load();
+  queue.current = queue.applicants.find("Bob");
+  queue.select(queue.applicants.find("Carol"), true);
+  await loading;
+  assert.equal(queue.current.username, "Bob");
+  assert.deepEqual(names(queue.selected), ["Carol"]);
+});
+
 test("an applicant who is removed while open gives way to a neighbour", async () => {
   await queue.selectAll();
   assert.equal(queue.remove("alice"), true);

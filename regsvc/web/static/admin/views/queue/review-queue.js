@@ -55,14 +55,12 @@ export class ReviewQueue {
     return this.current === null ? [] : [this.current];
   }
 
-  /** Load the queue again: the current applicant and the selection stay. Throws a Refusal. */
+  /** Load the queue again: who is open and selected when it is there stays so. Throws a Refusal. */
   async load() {
-    const name = this.current?.username ?? null;
-    const names = [...this.selected].map(({ username }) => username);
     await this.applicants.load(() => {
-      const selected = names.map((username) => this.applicants.find(username)).filter((found) => found !== null);
-      this.#selected.value = new Set(selected);
-      this.#current.value = (name === null ? null : this.applicants.find(name)) ?? this.shown[0] ?? null;
+      const { current } = this;
+      this.reselect([...this.selected].map(({ username }) => username));
+      this.#current.value = (current && this.applicants.find(current.username)) ?? this.shown[0] ?? null;
     });
   }
 
