@@ -162,9 +162,12 @@ class TolerantSqlite(SqliteDatabase):
     """SQLite file with texts that were typed in another encoding than UTF-8: read with U+FFFD, as in AuthMe's file."""
 
     def _connect(self) -> Any:
-        connection = super()._connect()  # type: ignore[misc]  # peewee's stubs lack it
-        connection.text_factory = operator.methodcaller("decode", "utf-8", "replace")
-        return connection
+        return _as_text(super()._connect())  # type: ignore[misc]  # peewee's stubs lack it
+
+
+def _as_text(connection: sqlite3.Connection) -> sqlite3.Connection:
+    connection.text_factory = operator.methodcaller("decode", "utf-8", "replace")
+    return connection
 
 
 class OwnSqlite(_WithFailpoints, TolerantSqlite):
@@ -174,9 +177,13 @@ class OwnSqlite(_WithFailpoints, TolerantSqlite):
     """Whether a missing file is created. False once it is in use: a new one in its place would be empty."""
 
     def _connect(self) -> Any:
-        if not self.may_create and not Path(self.database).exists():
-            raise sqlite3.OperationalError("unable to open database file")  # as SQLite says
-        return super()._connect()
+        if self.may_create:
+            return super()._connect()
+        place = f"{Path(self.database).absolute().as_uri()}?mode=rw"  # who looks first can be overtaken by a removal
+        parts = vars(self)  # peewee's stubs lack them
+        connection = sqlite3.connect(place, timeout=parts["_timeout"], isolation_level=None, uri=True)
+        self._add_conn_hooks(connection)  # type: ignore[attr-defined]
+        return _as_text(connection)
 
 
 def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:
