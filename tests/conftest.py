@@ -9,7 +9,8 @@ authme_table    AuthMe's empty table on `database_kind`, and AuthMe's config.yml
 authme          a stand-in for the plugin, on that table
 smtp            a real mail server on loopback that keeps the mails
 certificate     a certificate for 127.0.0.1
-stack           all of these together, on each kind of database, kept for a whole test file
+stack           all of these together, on each kind of database, kept for a whole test file; the next one has the
+                  same if the file left daemon, config, game and settings as they were (`tests/support/stack.py`)
 crash_tester    a stack whose daemon is killed again and again; on SQLite a player is online all the while
 daemon          a function that creates a `companion serve`: `daemon({"http": {...}}).start()`
 
@@ -31,7 +32,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -47,7 +48,7 @@ from tests.support.crash.crash_tester import CrashTester, open_crash_tester
 from tests.support.daemon import Daemon
 from tests.support.peers.mariadb import Database, MariaDBServer, find_mariadbd
 from tests.support.peers.smtp import MailServer
-from tests.support.stack import Stack
+from tests.support.stack import SpareStack, Stack
 
 pytest_plugins = ["tests.support.fixtures"]
 
@@ -171,10 +172,22 @@ def daemon(tmp_path: Path, game_dir: Path, smtp: MailServer) -> Iterator[MakeDae
         yield make
 
 
+@pytest.fixture(scope="session")
+def spare_sqlite_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpareStack]:
+    with closing(SpareStack(lambda: Stack("sqlite", tmp_path_factory.mktemp("stack")))) as spare:
+        yield spare
+
+
+@pytest.fixture(scope="session")
+def spare_mariadb_stack(mariadb: MariaDBServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpareStack]:
+    with closing(SpareStack(lambda: Stack("mariadb", tmp_path_factory.mktemp("stack"), mariadb))) as spare:
+        yield spare
+
+
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    server = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
-    with Stack(request.param, tmp_path_factory.mktemp("stack"), server) as stack:
+def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
+    spare: SpareStack = request.getfixturevalue(f"spare_{request.param}_stack")
+    with spare.lent() as stack:
         yield stack
 
 

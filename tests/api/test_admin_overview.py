@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from tests.api.test_admin_user_role import with_role
+from tests.support.authme.authme_database import DatabaseKind
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import Stack
+from tests.support.stack import MakeStack, Stack
 
 PATH = "/api/admin/overview"
 
@@ -24,7 +25,9 @@ def decided(found: dict[str, Any]) -> list[tuple[int, int]]:
 
 
 @pytest.mark.every_database
-def test_a_morning_at_the_queue(stack: Stack) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "mariadb"])
+def test_a_morning_at_the_queue(make_stack: MakeStack, kind: DatabaseKind) -> None:
+    stack = make_stack(kind)
     found = overview(stack)
     assert (found["waiting"], found["asked"], found["oldest"], found["oldestSince"]) == (0, 0, None, None)
     assert found["usualSeconds"] is None

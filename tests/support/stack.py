@@ -7,8 +7,8 @@ name no other test uses. Olivia is the operator; `stack.olivia()` returns her ad
 import itertools
 import os
 import re
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,10 +117,22 @@ class Stack:
             self.daemon.start()
             stack.callback(lambda: self.daemon.stop() if self.daemon.is_running else None)
             self._open = stack.pop_all()
+        self._made = self._shared_state()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self._open.close()
+
+    def is_as_made(self) -> bool:
+        """Return whether another test file may have it: what concerns more than this one's people is unchanged."""
+        return self.daemon.is_running and self._shared_state() == self._made
+
+    def _shared_state(self) -> object:
+        """Return the process, its config, the game's files, and the settings that operators may change."""
+        files = [file for file in self.game.directory.rglob("*") if file.is_file() and file.suffix[:3] != ".db"]
+        ours = self.table.database if self.kind == "mariadb" else SqliteFile(self.daemon.state_dir / "companion.db")
+        settings = ours.query("SELECT name, value FROM regsvc_setting")
+        return self.daemon.pid, {file: file.read_bytes() for file in [*files, self.daemon.config_file]}, settings
 
     def restart_with(self, config: Mapping[str, Mapping[str, Any]]) -> None:
         """Restart the daemon on the same data, with its config changed key by key."""
@@ -286,6 +298,30 @@ class Stack:
             else:
                 sections.setdefault(name, {}).update(keys)
         return sections
+
+
+class SpareStack:
+    """A stack of the default config that one test file after the other borrows, as long as none changes it."""
+
+    def __init__(self, make: Callable[[], Stack]) -> None:
+        self._make = make
+        self._spare: Stack | None = None
+
+    @contextmanager
+    def lent(self) -> Iterator[Stack]:
+        stack, self._spare = self._spare or self._make().__enter__(), None
+        stack.daemon.log.clear()  # no test is to find what another one caused
+        try:
+            yield stack
+        finally:
+            if stack.is_as_made():
+                self._spare = stack
+            else:
+                stack.__exit__()
+
+    def close(self) -> None:
+        if self._spare is not None:
+            self._spare.__exit__()
 
 
 MakeStack = Callable[..., Stack]
