@@ -182,8 +182,8 @@ class Daemon:
         opening = None if is_open else asyncio.create_task(self._keep_opening(address), name="open")
         preloading = asyncio.create_task(asyncio.to_thread(list, map(import_module, PRELOADED)), name="preload")
         findings = asyncio.create_task(self._log_findings(), name="findings")
-        self._jobs.start()
         self._app.loop_lag.start()
+        self._jobs.start()
         await self._stop.wait()
 
         notify("STOPPING=1\nSTATUS=stopping")

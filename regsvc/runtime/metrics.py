@@ -29,8 +29,8 @@ from regsvc.runtime.logs import count_dropped_lines
 from regsvc.sync.report import COUNTS, SyncReport
 from regsvc.users.gates import UNSETTLED
 
-_INTERVAL: Final = timedelta(seconds=5)  # rare, since every measurement wakes an idle process
-_SAMPLES: Final = 12
+_INTERVAL: Final = timedelta(seconds=15)  # rare, since every measurement wakes an idle process
+_SAMPLES: Final = 4
 
 
 class LoopLag:
