@@ -9,8 +9,7 @@ authme_table    AuthMe's empty table on `database_kind`, and AuthMe's config.yml
 authme          a stand-in for the plugin, on that table
 smtp            a real mail server on loopback that keeps the mails
 certificate     a certificate for 127.0.0.1
-stack           all of these together, on each kind of database, kept for a whole test file; the next one has the
-                  same if the file left daemon, config, game and settings as they were (`tests/support/stack.py`)
+stack           all of these together, on each kind of database, kept for a whole test file
 crash_tester    a stack whose daemon is killed again and again; on SQLite a player is online all the while
 daemon          a function that creates a `companion serve`: `daemon({"http": {...}}).start()`
 
@@ -32,7 +31,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -48,7 +47,7 @@ from tests.support.crash.crash_tester import CrashTester, open_crash_tester
 from tests.support.daemon import Daemon
 from tests.support.peers.mariadb import Database, MariaDBServer, find_mariadbd
 from tests.support.peers.smtp import MailServer
-from tests.support.stack import SpareStack, Stack
+from tests.support.stack import Stack
 
 pytest_plugins = ["tests.support.fixtures"]
 
@@ -172,22 +171,10 @@ def daemon(tmp_path: Path, game_dir: Path, smtp: MailServer) -> Iterator[MakeDae
         yield make
 
 
-@pytest.fixture(scope="session")
-def spare_sqlite_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpareStack]:
-    with closing(SpareStack(lambda: Stack("sqlite", tmp_path_factory.mktemp("stack")))) as spare:
-        yield spare
-
-
-@pytest.fixture(scope="session")
-def spare_mariadb_stack(mariadb: MariaDBServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpareStack]:
-    with closing(SpareStack(lambda: Stack("mariadb", tmp_path_factory.mktemp("stack"), mariadb))) as spare:
-        yield spare
-
-
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
-    spare: SpareStack = request.getfixturevalue(f"spare_{request.param}_stack")
-    with spare.lent() as stack:
+def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    server = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
+    with Stack(request.param, tmp_path_factory.mktemp("stack"), server) as stack:
         yield stack
 
 
@@ -222,6 +209,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         vars(hypothesis)["_get_local_constants"] = lambda: vars(hypothesis)["_local_constants"]
         # else it encodes each character there is in each worker, for seconds, to know which are not surrogates
         charmap = sys.modules["hypothesis.internal.charmap"]
+        known = sys.modules["hypothesis"]  # whose times say nothing while other workers run
+        known.settings.register_profile(
+            "beside others", deadline=None, suppress_health_check=[known.HealthCheck.too_slow]
+        )
+        known.settings.load_profile("beside others")
         find, intervals = vars(charmap)["intervals_from_codec"], vars(charmap)["IntervalSet"]
         utf_8 = intervals([(0, 0xD7FF), (0xE000, sys.maxunicode)]), intervals([])
         vars(charmap)["intervals_from_codec"] = lambda codec: utf_8 if codec == "utf-8" else find(codec)
