@@ -265,7 +265,12 @@ class ChangedRows:
         for keys in pages_of(sorted(names)):
             for table in (User, SyncRecord):
                 is_unmarked = table.username_key.in_(keys) & table.changed_at.is_null()
-                table.update(changed_at=moment).where(is_unmarked).execute()
+                # read first: MySQL's update would wait for marked rows too that another transaction holds
+                found: Any = table.select(table.username_key).where(is_unmarked)
+                unmarked = [key for (key,) in found.tuples()]
+                if unmarked:
+                    is_left = table.username_key.in_(unmarked) & table.changed_at.is_null()
+                    table.update(changed_at=moment).where(is_left).execute()
 
     def clear(self, marks: Collection[ChangeMark]) -> None:
         """Clear the marks of rows that were looked at and need nothing."""
