@@ -219,7 +219,7 @@ def explained(database: Database) -> Iterator[list[str]]:
     """Collect how the database finds the rows of each statement meanwhile, in its own words."""
     plans: list[str] = []
     execute: Any = database.execute_sql
-    explain = "EXPLAIN" if database.param == "%s" else "EXPLAIN QUERY PLAN"
+    explain = "EXPLAIN FORMAT=TRADITIONAL" if database.param == "%s" else "EXPLAIN QUERY PLAN"
 
     def record(sql: str, params: object = None) -> object:
         plans.append(str(execute(f"{explain} {sql}", params).fetchall()))

@@ -236,7 +236,7 @@ def test_signals_read_no_table_whole(arrive: Arrive, our_database: Database, dat
         plan = [row[3] for row in execute(f"EXPLAIN QUERY PLAN {sql}", parameters).fetchall()]
         assert not [line for line in plan if line.startswith("SCAN") and line.split()[1] in ("u", "a")]
     else:
-        cursor = execute(f"EXPLAIN {sql}", parameters)
+        cursor = execute(f"EXPLAIN FORMAT=TRADITIONAL {sql}", parameters)
         names = [column[0] for column in cursor.description]
         plan = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         assert not [row for row in plan if row["table"] in ("u", "a") and row["type"] in ("ALL", "index")]

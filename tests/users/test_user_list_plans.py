@@ -111,7 +111,7 @@ def scans(database: Database, sql: str, parameters: Any) -> Iterator[str]:
             if found and found[1] in aliases:
                 yield row[3]
         return
-    cursor = database.execute_sql(f"EXPLAIN {sql}", parameters)
+    cursor = database.execute_sql(f"EXPLAIN FORMAT=TRADITIONAL {sql}", parameters)
     names = [column[0] for column in cursor.description]
     for values in cursor.fetchall():
         row = dict(zip(names, values, strict=True))
@@ -163,7 +163,7 @@ def test_the_queue_never_reads_all_users(crowd: Database, monkeypatch: pytest.Mo
 
 def test_the_queue_is_read_in_order(crowd: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its usual order is that of an index, so that a page of a long queue costs no more than one of a short one."""
-    explain = "EXPLAIN QUERY PLAN" if isinstance(crowd, SqliteDatabase) else "EXPLAIN"
+    explain = "EXPLAIN QUERY PLAN" if isinstance(crowd, SqliteDatabase) else "EXPLAIN FORMAT=TRADITIONAL"
     pages = statements_of(crowd, monkeypatch, {"status": "pending"})
     assert len(pages) == 2
     for [(sql, parameters), *_signals] in pages:
@@ -175,7 +175,7 @@ def test_the_queue_is_read_in_order(crowd: Database, monkeypatch: pytest.MonkeyP
 def test_what_comes_before_a_far_page_is_read_in_an_index_alone(
     crowd: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    explain = "EXPLAIN QUERY PLAN" if isinstance(crowd, SqliteDatabase) else "EXPLAIN"
+    explain = "EXPLAIN QUERY PLAN" if isinstance(crowd, SqliteDatabase) else "EXPLAIN FORMAT=TRADITIONAL"
 
     def check(case: tuple[dict[str, Any], int]) -> None:
         query, page = case

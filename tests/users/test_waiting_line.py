@@ -16,7 +16,7 @@ from tests.support.manual_clock import ManualClock
 
 
 def explain(database: Database) -> str:
-    return "EXPLAIN" if database.param == "%s" else "EXPLAIN QUERY PLAN"
+    return "EXPLAIN FORMAT=TRADITIONAL" if database.param == "%s" else "EXPLAIN QUERY PLAN"
 
 
 def recorded(database: Database, patch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
