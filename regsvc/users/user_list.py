@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from peewee import JOIN, SQL, Case, Join, MySQLDatabase, NodeList, Value, fn
+from peewee import JOIN, Case, Join, MySQLDatabase, Value, fn
 
 from regsvc.core.text import name_key
 from regsvc.database.bulk import MAX_COUNT
@@ -259,7 +259,7 @@ class UserList:
         if not filters:
             if is_scan and query.status == APPROVED:  # nearly all are, and by an index it takes thrice the time
                 conditions[0] = fn.COALESCE(User.status, User.status) == APPROVED
-            return _Matching(sort, User, User if conditions else _by_narrow_index(), conditions, is_scan)
+            return _Matching(sort, User, User, conditions, is_scan)
         if conditions or len(filters) > 1 or sort.name == "name":
             few = MAX_COUNT if query.status == ALL else _count(User.select(User.id).where(conditions[0]))
             counts = [_count(it.users) for it in filters]
@@ -365,13 +365,6 @@ def _count(query: Any) -> int:
 def _in_order(first: Any, second: Any, on: Any) -> Any:
     """Return the join of two tables that is read in this order."""
     return Join(first, second, "STRAIGHT_JOIN" if isinstance(User._meta.database, MySQLDatabase) else JOIN.CROSS, on)
-
-
-def _by_narrow_index() -> Any:
-    """Return the table of users, of which MariaDB skips rows in the index of ids: whole rows take thrice the time."""
-    if not isinstance(User._meta.database, MySQLDatabase):
-        return User
-    return NodeList((User, SQL("IGNORE INDEX FOR ORDER BY (PRIMARY)")))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Tables and columns for applications: signals, conversations, invitations.
 
-Indexes of lists have the newest first: MariaDB reads one backwards in twice the time.
+Indexes of lists have the newest first: MariaDB reads one backwards in twice the time. None begins with a user's id: an
+UPDATE of one user would use it instead of the primary key, and keep a row locked that does not match.
 """
 
 from typing import Final
@@ -86,8 +87,6 @@ CREATE INDEX regsvc_review_reviewed_at ON regsvc_review (reviewed_at, transition
 
 ALTER TABLE regsvc_link ADD COLUMN
   maker {text:255} NULL -- who handed it over, as the audit log shows them; empty: nobody;
-
-CREATE INDEX regsvc_user_newest ON regsvc_user (id DESC);
 
 CREATE INDEX regsvc_user_status_newest ON regsvc_user (status, id DESC);
 
