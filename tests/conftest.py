@@ -17,7 +17,7 @@ Tests in `tests/api` are about HTTP alone, and run on SQLite. Those of the folde
 uses `in_parallel`, depend on the database, and run on both kinds. Any other test that has a case on each runs on one of
 the two: its name says which, so that each kind has half of a file. The marks `one_database("mariadb")` and
 `every_database` say otherwise, for a test or a module (`pytestmark`). `COMPANION_TEST_ALL_DATABASES=1` (`make
-test-all`) runs all on both.
+test-all`) runs all on both but those marked `one_database`, of which some could not.
 
 A test may be `async def`: it has an event loop of its own, on which its fixtures were not made.
 
@@ -203,7 +203,7 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the other database of a test about one, unless COMPANION_TEST_ALL_DATABASES=1; long tests come first."""
+    """Deselect the other database of a test about one; long tests come first."""
     if (hypothesis := sys.modules.get("hypothesis.internal.conjecture.providers")) is not None:
         # else it parses the whole program in each worker, for seconds, to draw a few of its constants
         vars(hypothesis)["_get_local_constants"] = lambda: vars(hypothesis)["_local_constants"]
@@ -218,8 +218,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         utf_8 = intervals([(0, 0xD7FF), (0xE000, sys.maxunicode)]), intervals([])
         vars(charmap)["intervals_from_codec"] = lambda codec: utf_8 if codec == "utf-8" else find(codec)
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
-    if os.environ.get(ALL_DATABASES) == "1":
-        return
     collected = {item.nodeid for item in items}
     deselected = [item for item in items if is_on_another_database(item, collected)]
     if deselected:
@@ -257,6 +255,8 @@ def is_on_another_database(item: pytest.Item, collected: Container[str]) -> bool
     mark = next((mark for mark in item.iter_markers() if mark.name in ("one_database", "every_database")), None)
     if mark is not None:
         return mark.name == "one_database" and mark.args != (kind,)
+    if os.environ.get(ALL_DATABASES) == "1":
+        return False
     other = KINDS[kind == KINDS[0]]
     if item.nodeid.removesuffix(item.name) + item.name.replace(kind, other) not in collected:
         return False

@@ -197,6 +197,7 @@ def test_two_hundred_clicks_are_one_decision(chat: TeamChatStack, discord: Disco
     assert len(stack.audits(alice, "user.approved")) == 1
 
 
+@pytest.mark.one_database("sqlite")  # whose file is held
 def test_a_slow_database_defers_the_answer(chat: TeamChatStack, discord: Discord) -> None:
     alice = new_applicant(chat)
     message, already = chat.open_message(alice), len(discord.late)

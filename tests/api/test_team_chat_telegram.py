@@ -273,6 +273,7 @@ def test_of_two_daemons_one_receives_until_it_dies(stack: Stack, telegram: Teleg
         stack.daemon.start()
 
 
+@pytest.mark.one_database("sqlite")  # on a server, the mark of a daemon that ended stays for a quarter of an hour
 def test_another_program_with_the_same_bot(stack: Stack, telegram: Telegram) -> None:
     """It is left alone for minutes, and told with what to do; nothing else suffers."""
     telegram.begin_conflict()
