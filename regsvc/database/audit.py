@@ -253,9 +253,8 @@ class Audit:
     def find_newest_time(self) -> datetime | None:
         """Return the latest time of any entry, or None if there is none."""
         # not MAX: MariaDB 10.11 reads all of an index for it that has the newest first
-        newest: datetime | None = (
-            AuditEntry.select(AuditEntry.created_at).order_by(AuditEntry.created_at.desc()).scalar()
-        )
+        times = AuditEntry.select(AuditEntry.created_at).order_by(AuditEntry.created_at.desc())
+        newest: datetime | None = times.limit(1).scalar()
         return newest
 
     def list_entries(
