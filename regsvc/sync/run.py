@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from typing import TextIO
 
@@ -132,10 +133,14 @@ class SyncRunner:
     ) -> None:
         names = run.unfinished()
         if names or changes.changed or changes.is_full or last is None or inputs != last[0]:
-            with self._database.atomic():
+
+            def store() -> None:
                 self._changed_rows.mark(names, self._now())
                 self._comparison.store(changes, names)
                 inputs.save(run.report.started_at if changes.is_full or last is None else last[1])
+
+            if not self._write_unless_held(store):
+                return
         self._comparison.keep(changes, names, run.report.started_at)
 
     def _reconcile_candidates(
@@ -181,9 +186,24 @@ class SyncRunner:
             names = sorted({mark.username_key for mark in page} - run.waiting.keys() - run.changed)
             in_sync = self._reconcile_names(run, names)
             if in_sync and not run.is_plan:
-                with self._database.atomic():
-                    self._changed_rows.clear([mark for mark in page if mark.username_key in in_sync])
+                marks = [mark for mark in page if mark.username_key in in_sync]
+                self._write_unless_held(partial(self._changed_rows.clear, marks))
             _stop_if_told(run)
+
+    def _write_unless_held(self, write: Callable[[], None]) -> bool:
+        """Write in a transaction what spares the next run some work, or not if another transaction holds a row of it.
+
+        A person's shell may hold one for hours; returns whether it was written.
+        """
+        try:
+            with self._database.atomic():
+                write()
+        except PeeweeException as error:
+            if not is_retryable(error):
+                raise
+            log.warning("another transaction holds rows of ours for long: the next sync run looks at them again")
+            return False
+        return True
 
     def _reconcile_names(self, run: SyncRun, names: Sequence[str]) -> set[str]:
         """Return the names that were already in sync."""

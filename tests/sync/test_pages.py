@@ -326,6 +326,31 @@ def test_a_row_that_another_transaction_holds_delays_no_other(
     assert services.sync().locked == 1
 
 
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_a_row_that_another_transaction_holds_ends_no_run(
+    services: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host's shell holds a user whose mark could be cleared, and another who is to be marked since a change failed.
+
+    Neither is needed: the next run looks at the one, or at all that this one looked at.
+    """
+    monkeypatch.setattr("regsvc.sync.run._TRIES", 1)
+    adopt_group(services, "elm", 4)
+    schema = services.ours
+    assert isinstance(schema, MariaDBSchema)
+    with closing(schema.database.connect()) as shell:
+        change_users(services, "language = 'de'", names("elm", 1, 2))
+        change_rows(services, "email = 'moved@example.org'", names("elm", 3))
+        shell.begin()
+        shell.cursor().execute(f"SELECT 1 FROM regsvc_user WHERE username_key IN ({names('elm', 1, 3)}) FOR UPDATE")
+        assert [error["username"] for error in services.sync().errors] == ["elm003"]
+        assert User.select().where(User.changed_at.is_null(False)).count() == 2, "elm001 and elm002"
+    report = services.sync()
+    assert (report.errors, report.updated, services.user("elm003").email) == ([], 1, "moved@example.org")
+    services.sync()
+    assert not User.select().where(User.changed_at.is_null(False)).exists()
+
+
 def keys_of(accounts: Sequence[Account]) -> set[str]:
     return {account.key for account in accounts}
 
