@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from threading import Lock
 
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.rules import (
@@ -78,6 +79,7 @@ class LiveConfig:
         """The config in force now, with the settings that the team has changed."""
         self.authme = _derive(config, authme)
         """AuthMe's rules in force now."""
+        self._changing = Lock()
         self.is_cached_elsewhere = False
         """Whether the AuthMe of another game server caches rows."""
 
@@ -87,14 +89,16 @@ class LiveConfig:
 
     def apply(self, config: Config) -> None:
         """Replace the config with one that differs only in reloadable keys (`regsvc.runtime.reload.RELOADABLE`)."""
-        self.given = config
-        self._combine()
+        with self._changing:
+            self.given = config
+            self._combine()
 
     def apply_settings(self, settings: TeamSettings, now: datetime) -> None:
         """Take the settings in place of what the config says; `current` stays the same object if nothing changes."""
-        if settings != self.settings or self.has_time_come(now):
-            self.settings, self._accepts = settings, settings.accepts_registrations(now)
-            self._combine()
+        with self._changing:
+            if settings != self.settings or self.has_time_come(now):
+                self.settings, self._accepts = settings, settings.accepts_registrations(now)
+                self._combine()
 
     def has_time_come(self, now: datetime) -> bool:
         """Return whether registration is to open by itself now."""

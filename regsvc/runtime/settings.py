@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from threading import Lock
 from typing import Any, Final
 
 from peewee import Database
@@ -39,6 +40,7 @@ class ServerSettings:
         self.changes: Mapping[str, SettingChange] = {}
         """The last change of each setting, by name."""
         self._loaded: dict[str, str] = {}
+        self._loading = Lock()  # else what one thread has read could replace what another one read later
 
     def follow(self) -> None:
         """Load what another daemon has stored, and what has come due."""
@@ -52,16 +54,17 @@ class ServerSettings:
 
     def load(self) -> None:
         """Put what is stored in force here. A value that cannot be read counts for nothing."""
-        rows = {row.name: row for row in Setting.select()}
-        self._loaded = {name: row.value for name, row in rows.items()}
-        registration, announcement = _read(rows.get(_REGISTRATION)), _read(rows.get(_ANNOUNCEMENT))
-        settings = TeamSettings(
-            is_open=registration.get("open") is not False,
-            opens_at=_read_moment(registration.get("opensAt")),
-            announcements={str(language): str(text) for language, text in announcement.items()},
-        )
-        self.changes = {name: SettingChange(row.changed_by, row.changed_at) for name, row in rows.items()}
-        self._live.apply_settings(settings, self._now())
+        with self._loading:
+            rows = {row.name: row for row in Setting.select()}
+            self._loaded = {name: row.value for name, row in rows.items()}
+            registration, announcement = _read(rows.get(_REGISTRATION)), _read(rows.get(_ANNOUNCEMENT))
+            settings = TeamSettings(
+                is_open=registration.get("open") is not False,
+                opens_at=_read_moment(registration.get("opensAt")),
+                announcements={str(language): str(text) for language, text in announcement.items()},
+            )
+            self.changes = {name: SettingChange(row.changed_by, row.changed_at) for name, row in rows.items()}
+            self._live.apply_settings(settings, self._now())
 
     def set_registration(self, is_open: bool, opens_at: datetime | None, by: Actor) -> None:
         """Open or close registration; a closed one may open by itself. Raises `InvalidField` for a time in the past."""

@@ -1,14 +1,20 @@
 """The config in force while the process runs: services read it at each use, and a failed change changes nothing."""
 
 from dataclasses import replace
+from threading import Thread
+from typing import Any
 
 import pytest
 
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.rules import DEFAULT_NAME_RULE, NameRule, PasswordRule
 from regsvc.auth.hashing import HashPool, PasswordHashing
-from regsvc.config.live import LiveConfig
+from regsvc.config.live import LiveConfig, TeamSettings
 from regsvc.config.sections import Config, ConfigError, RegistrationSection
+from regsvc.core.clock import now
+from regsvc.database.audit import Actor
+from tests.support.meanwhile import meanwhile
+from tests.support.services import ServiceHarness
 
 SHA256 = AuthMeConfig(password_hash="SHA256")
 
@@ -24,6 +30,42 @@ def test_the_current_config_is_replaced_whole() -> None:
     before = live.current
     live.apply(replace(config, registration=RegistrationSection(open=True)))
     assert (before.registration.open, live.current.registration.open) == (False, True)
+
+
+def test_a_config_and_a_setting_that_come_at_the_same_time_are_both_in_force() -> None:
+    """SIGHUP lets the daemon look for both, on two threads."""
+    live, reload = LiveConfig(Config()), Config(registration=RegistrationSection(username_regex="^[a-z]+$"))
+    other = Thread(target=live.apply, args=(reload,))
+
+    class Texts(dict[str, str]):
+        def items(self) -> Any:
+            if not other.ident:
+                other.start()
+                other.join(0.3)  # which is over at once if it does not wait for us
+            return super().items()
+
+    live.apply_settings(TeamSettings(announcements=Texts(en="Back soon")), now())
+    other.join()
+    assert live.announcement_for("en") == "Back soon"
+    assert live.current.registration.username_regex == "^[a-z]+$"
+
+
+@pytest.mark.every_database
+def test_of_two_that_load_the_settings_the_later_is_in_force(services: ServiceHarness) -> None:
+    """Olivia closes registration just when a job puts in force what it has read before."""
+    settings, worker = services.app.settings, services.app.worker
+    close = (settings.set_registration, False, None, Actor("Olivia"))
+    other = Thread(target=worker.run_here, args=close)
+
+    def close_meanwhile() -> None:
+        other.start()
+        other.join(0.3)  # which is over at once if it does not wait for us
+
+    with meanwhile(services.app.live, "apply_settings", close_meanwhile):
+        worker.run_here(settings.load)
+    other.join()
+    worker.run_here(settings.follow)
+    assert not services.app.live.current.registration.open
 
 
 def test_rules_follow_authmes_config() -> None:
