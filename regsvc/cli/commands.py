@@ -46,6 +46,7 @@ _NOT_CHECKED = (
     "not checked: whether the databases and AuthMe's table can be used, the mail server, and the port; "
     "for that run: companion doctor"
 )
+_FOLLOWED: Final = "a running daemon follows within 15 seconds"
 NO_AUTHME: Final = "AuthMe was not found (game.directory, authme.config)"
 _TEST_INTERVAL: Final = 0.5  # seconds
 _MAX_NAMES: Final = 50
@@ -206,6 +207,8 @@ def _settings(args: argparse.Namespace, app: App, actor: Actor) -> int:
             others = {known: text for known, text in live.settings.announcements.items() if known != language}
             run(settings.set_announcement, {**others, language: args.text if args.action == "set" else ""}, actor)
         print(live.announcement_for(language) or "no announcement")
+        if args.action != "show":
+            print(_FOLLOWED, file=sys.stderr)
         return 0
     if args.state != "show":
         lasts = args.duration if isinstance(args.duration, timedelta) and args.state == "close" else None
@@ -215,6 +218,8 @@ def _settings(args: argparse.Namespace, app: App, actor: Actor) -> int:
     if args.state == "open" and not live.given.registration.open:
         print("the config says that it is closed: registration.open", file=sys.stderr)
         return 1
+    if args.state != "show":
+        print(_FOLLOWED, file=sys.stderr)
     return 0
 
 

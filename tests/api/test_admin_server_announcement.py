@@ -34,7 +34,8 @@ def test_bad_texts_change_nothing(stack: Stack) -> None:
 
 def test_the_daemon_follows_the_command_line(stack: Stack) -> None:
     config = stack.daemon.config_file
-    assert companion("announcement", "set", "Back soon", config=config).output.strip() == "Back soon"
+    done = companion("announcement", "set", "Back soon", config=config)
+    assert (done.output, done.errors) == ("Back soon\n", "a running daemon follows within 15 seconds\n")
     shown = lambda: stack.get("/api/config").json["config"]["announcement"]  # noqa: E731
     stack.daemon.send(signal.SIGHUP)  # else within 15 seconds
     ask_until(shown, lambda text: text == "Back soon")

@@ -65,6 +65,7 @@ def test_the_daemon_follows_the_command_line(stack: Stack) -> None:
     config = stack.daemon.config_file
     done = companion("registration", "close", "--for", "12 hours", config=config)
     assert done.output.startswith("registration: closed, opens at ")
+    assert done.errors == "a running daemon follows within 15 seconds\n"
     stack.daemon.send(signal.SIGHUP)  # else within 15 seconds
     ask_until(lambda: is_open(stack), lambda known: not known)
     assert companion("registration", "open", config=config).output.strip() == "registration: open"
