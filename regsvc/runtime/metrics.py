@@ -43,7 +43,10 @@ class LoopLag:
 
     @property
     def seconds(self) -> float:
-        """The longest lag of the last minute; 0 before the first measurement."""
+        """The longest lag measured in the last minute; 0 before the first measurement.
+
+        That of a lasting overload: a stall of a second is seen once in fifteen times.
+        """
         return max(self._lags, default=0.0)
 
     def start(self) -> None:
@@ -316,7 +319,9 @@ class QueueCollector(Collector):
             "companion_list_waiting", "Searches and lists waiting for their thread.", self._list_worker.waiting
         )
         yield GaugeMetricFamily(
-            "companion_loop_lag_seconds", "Longest lag of the event loop in the last minute.", self._loop_lag.seconds
+            "companion_loop_lag_seconds",
+            "Longest lag of the event loop in the last four measurements, 15 seconds apart.",
+            self._loop_lag.seconds,
         )
 
 
