@@ -1,18 +1,33 @@
 """Names that hosts write into configs, SQL, scripts, templates and dashboards, by what they name."""
 
 import argparse
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from string import Template
 
+import msgspec
+
+from regsvc.api.chat import PATH as CHAT_LINKED
+from regsvc.api.health import AliveReply, ReadyReply
 from regsvc.cli.command_line import ALIASES, build_parser
 from regsvc.cli.docs.schema import INNER_TABLES, list_tables, list_views
 from regsvc.config.key_types import keys_of
 from regsvc.config.layers import DOWNLOADS, LISTED, SECTIONS
 from regsvc.config.sections import Download
+from regsvc.core.clock import now
 from regsvc.database.audit import ACTIONS
+from regsvc.database.models import AuditEntry
+from regsvc.doctor.checkup import Checkup
+from regsvc.doctor.finding import Finding
+from regsvc.doctor.report import as_json
+from regsvc.runtime.events import EVENT_NAMES, _event
+from regsvc.runtime.metrics import Metrics
+from regsvc.sync.report import SyncReport
 from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS
+from regsvc.web.pages import PAGE_TABLE
 
 REGSVC = Path(__file__).resolve().parents[2] / "regsvc"
 MAILS = REGSVC / "notifications" / "mail" / "texts" / "en"
@@ -27,7 +42,11 @@ def list_names() -> dict[str, list[str]]:
         "actions of the audit log": ACTIONS,
         "codes of reasons": (*BUILT_IN_REASONS, *OWN_REASONS),
         "mails": _mails(),
-        "metrics": _found(r'"(companion_[a-z_]+)"', REGSVC / "runtime" / "metrics.py"),
+        "events": _events(),
+        "fields of --json": _json_fields(),
+        "fields of /health": _health_fields(),
+        "metrics": (*_found(r'"(companion_[a-z_]+)"', REGSVC / "runtime" / "metrics.py"), *_labels()),
+        "pages": (*(page.path for page in PAGE_TABLE), "/docs", CHAT_LINKED),
         "variables of the style sheet": _found(r"(--[a-z0-9-]+):", REGSVC / "web" / "static" / "styles" / "tokens.css"),
     }
     return {group: sorted(set(names)) for group, names in groups.items()}
@@ -72,6 +91,31 @@ def _mails() -> Iterator[str]:
     for file in MAILS.glob("*.txt"):
         yield file.stem
         yield from (f"{file.stem} ${name}" for name in Template(file.read_text(encoding="utf-8")).get_identifiers())
+
+
+def _events() -> Iterator[str]:
+    for action in EVENT_NAMES:
+        event = _event(AuditEntry(id=1, action=action, target="Alice", operator="Olivia", created_at=now()), {})
+        yield event.name
+        yield from (f"{event.name} {name}" for name in event.data)
+
+
+def _json_fields() -> Iterator[str]:
+    yield from (f"doctor {name}" for name in json.loads(as_json(Checkup((), ()), {})))
+    yield from (f"doctor findings.{field.name}" for field in fields(Finding))
+    yield from (f"status {name}" for name in _found(r'"(\w+)": (?!\()', REGSVC / "cli" / "status.py"))
+    yield from (f"sync {name}" for name in SyncReport(now()).as_json())
+
+
+def _health_fields() -> Iterator[str]:
+    for path, reply in (("alive", AliveReply), ("ready", ReadyReply)):
+        yield from (f"/health/{path} {field.encode_name}" for field in msgspec.structs.fields(reply))
+
+
+def _labels() -> Iterator[str]:
+    """Yield each label of our metrics, which the client library keeps to itself."""
+    for metric, names in Metrics()._registry._collector_to_names.items():
+        yield from (f"{names[0]}{{{label}}}" for label in getattr(metric, "_labelnames", ()))
 
 
 def _found(pattern: str, file: Path) -> list[str]:
