@@ -29,7 +29,7 @@ PLAYER_LOCKED: Final = "player_locked"
 STILL_ONLINE_RCON_OFF: Final = "still_online_rcon_off"
 """AuthMe's row says that the player is in the game, and without RCON the player cannot be kicked."""
 NOT_MAILED: Final = "not_mailed"
-"""The user has no proven address, or players are mailed nothing: they see it on our pages only."""
+"""The user has no address, or gave one without proof, or players are mailed nothing: our pages alone tell them."""
 AUTHME_CACHE_ON: Final = "authme_cache_on"
 """AuthMe may use a cached row, also an old password, for up to 15 minutes after it last looked the player up.
 

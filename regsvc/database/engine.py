@@ -180,9 +180,12 @@ class OwnSqlite(_WithFailpoints, TolerantSqlite):
         if self.may_create:
             return super()._connect()
         place = f"{Path(self.database).absolute().as_uri()}?mode=rw"  # who looks first can be overtaken by a removal
-        parts = vars(self)  # peewee's stubs lack them
-        connection = sqlite3.connect(place, timeout=parts["_timeout"], isolation_level=None, uri=True)
-        self._add_conn_hooks(connection)  # type: ignore[attr-defined]
+        connection = sqlite3.connect(place, timeout=self.timeout, isolation_level=None, uri=True)
+        try:
+            self._add_conn_hooks(connection)  # type: ignore[attr-defined]  # peewee's stubs lack it
+        except sqlite3.Error:
+            connection.close()
+            raise
         return _as_text(connection)
 
 
