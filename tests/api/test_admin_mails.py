@@ -108,6 +108,16 @@ def test_by_address_however_it_is_written(stack: Stack) -> None:
     assert ask(stack, to="no address@")["mails"] == []
 
 
+def test_by_name_with_what_was_mailed_to_the_address_that_the_player_has_proven(stack: Stack) -> None:
+    """Another one, typed in the game, may be a stranger's, who registers with it."""
+    bob = stack.approved("bob")
+    newest(stack, bob, "sent")
+    about = ["approved", "received"]
+    assert [mail["template"] for mail in ask(stack, to=bob.name)["mails"]] == [*about, "verification_code"]
+    our_database(stack).execute("UPDATE regsvc_user SET is_email_verified = 0 WHERE username_key = ?", (bob.key,))
+    assert [mail["template"] for mail in ask(stack, to=bob.name)["mails"]] == about
+
+
 def test_by_name_also_after_the_address_changed_and_the_user_is_gone(stack: Stack) -> None:
     bob = stack.approved("bob")
     newest(stack, bob, "sent")

@@ -74,11 +74,12 @@ def _is_to_address(written: str) -> Any:
 
 
 def _is_about(username_key: str) -> Any:
-    """Match mails about every user who has or had this name, and mails to the address of the user who has it now."""
-    users = list(User.select(User.id, User.email_key).where(User.username_key == username_key))
+    """Match mails about all users who have or had this name, and mails to the proven address of the one who has it."""
+    columns = (User.id, User.email_key, User.is_email_verified)
+    users = list(User.select(*columns).where(User.username_key == username_key))
     former = Review.select(Review.user_id).where(Review.username_key == username_key).distinct()
     ids = {*(user.id for user in users), *(review.user_id for review in former)}
-    addresses = [user.email_key for user in users if user.email_key is not None]
+    addresses = [user.proven_key for user in users if user.proven_key is not None]
     return OutboxEntry.user_id.in_(sorted(ids)) | OutboxEntry.recipient_key.in_(addresses)
 
 
