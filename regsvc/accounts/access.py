@@ -156,7 +156,7 @@ class AccountAccess:
                     warnings |= follow_with_row(step, locked.account, locked.intended)
                     break
             is_opened, reconciles_first = self._reconcile_first(key, warnings), False
-        warnings |= follow_with_row(self._reconciler.reconcile_after_commit, key)
+        warnings |= follow_with_row(self._reconciler.reconcile_after_commit, locked.account, locked.intended)
         return result, warnings
 
     def get_user(self, username: str, action: str, by: Principal) -> UserRecord:

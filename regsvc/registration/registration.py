@@ -244,6 +244,7 @@ class Registration:
             ip=caller.address,
             invited_by=request.invited.made_by if request.invited else None,
         )
+        approved = None
         with self.users.transaction(user.username_key) as colliding:
             if code_row is not None:
                 self.codes.redeem(code_row, request.code_or_proof, caller, at=user.created_at)
@@ -259,9 +260,9 @@ class Registration:
             if needs_review and not request.is_granted("no_review"):
                 self.mail_queue.send(user, "received")
             else:
-                self.users.approve(user, AUTOMATIC)
-        if user.status == APPROVED:
-            self.users.reconcile(user.username_key)
+                approved = self.users.approve(user, AUTOMATIC)
+        if approved is not None:
+            self.users.reconcile(*approved)
         return Registered(user.username, user.email, user.status, self.tokens.token_of(user))
 
     def _require_rejected(self, token: str, proven: EmailAddress) -> None:
@@ -341,8 +342,8 @@ class Registration:
         user = new_user(username, password, "created", self.now(), email=display, email_key=key)
         with self.users.transaction(user.username_key) as colliding:
             self.users.insert(user, colliding, by)
-            self.users.approve(user, by)
-        self.users.reconcile(user.username_key)
+            approved = self.users.approve(user, by)
+        self.users.reconcile(*approved)
         return DecisionResult(user.username, user.status)
 
 

@@ -19,6 +19,7 @@ from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
+from regsvc.sync.effects import Effects
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
 from regsvc.users.email_owners import claim
@@ -103,10 +104,10 @@ class UserCreation:
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
 
-    def reconcile(self, key: str) -> None:
-        """Let the row of an approved user follow, after `transaction`."""
+    def reconcile(self, account: Account, intended: Effects) -> None:
+        """Let the row of an approved user follow, after `transaction`; by what `approve` returned."""
         try:
-            self._reconciler.reconcile_after_commit(key)
+            self._reconciler.reconcile_after_commit(account, intended)
         except PlayersUnavailable as error:
             log.warning("the player of a new user waits for the sync: %s", error)
 
@@ -130,11 +131,16 @@ class UserCreation:
             self._reconciler.record_registrations({user.username_key: user.id})
         self._transitions.announce_registration(user, by)
 
-    def approve(self, user: User, by: Actor) -> None:
-        """Approve a user just inserted, inside `transaction`, and request the player's row."""
+    def approve(self, user: User, by: Actor) -> tuple[Account, Effects]:
+        """Approve a user just inserted, inside `transaction`, and request the player's row.
+
+        Returns what `reconcile` is to be called with after the transaction.
+        """
         self._transitions.change(user, "approve", by, DecisionDetails())
         account = self._reconciler.loader.load_for_update([user.username_key])[0]
-        self._reconciler.reconcile_in_transaction(account, self._reconciler.request_row(account))
+        intended = self._reconciler.request_row(account)
+        self._reconciler.reconcile_in_transaction(account, intended)
+        return account, intended
 
     def require_free(self, key: str, email_key: str | None) -> None:
         """Raise what `insert` would about a lower-case name and a proven address. Changes and locks nothing.

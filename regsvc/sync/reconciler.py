@@ -22,7 +22,7 @@ from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, SyncRecord
 from regsvc.sync.account_loader import PAGE, AccountLoader, FindRows
 from regsvc.sync.actions import GUARDED, Lock
-from regsvc.sync.effects import NOTHING, Effects, intent_effects
+from regsvc.sync.effects import NOTHING, Effects, apply_in_memory, intent_effects
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Page, ReconcileResult, Scope
 from regsvc.sync.records import NO_INTENT, NO_LOCK, NO_TOMBSTONE, Account, Policy, replace_records, tombstone
@@ -132,15 +132,20 @@ class Reconciler:
         """Write what is intended for accounts that the caller's transaction has locked, without carrying it out."""
         self._context.write(cases)
 
-    def reconcile_after_commit(self, key: str) -> ReconcileResult | None:
-        """Reconcile after the caller's transaction, if each side has its own; else do nothing and return None.
+    def reconcile_after_commit(self, account: Account, intended: Effects = NOTHING) -> ReconcileResult | None:
+        """Reconcile what `reconcile_in_transaction` was given, once it is committed, if each side has a transaction.
 
-        Raises `PlayersUnavailable` also when our own database is busy: the committed work must not be repeated.
+        Else do nothing and return None. Raises `PlayersUnavailable` also when our own database is busy: the committed
+        work must not be repeated.
         """
         if self._context.players.shares_transactions:
             return None
         try:
-            return self.reconcile(key)
+            if not account.is_player_known:  # AuthMe's table may be back
+                return self.reconcile(account.key)
+            wanted = apply_in_memory(account, intended, self._context.now())
+            page = Page(self._context, self.loader, self.policy, _EVERYTHING)
+            return page.reconcile([wanted]).get(account.key) or ReconcileResult(wanted)
         except (OperationalError, InternalError) as error:
             if not is_retryable(error):
                 raise
