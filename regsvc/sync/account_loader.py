@@ -91,12 +91,16 @@ class AccountLoader:
         sync_records: Mapping[str, SyncValues],
         players: Mapping[str, PlayerRow] | None,
     ) -> list[Account]:
-        owner_ids = {key: known.user_id for key, known in sync_records.items() if key not in users and known.user_id}
+        owner_ids: dict[str, int] = {}
+        without_record = []
+        for key in keys:
+            user, known = users.get(key), sync_records.get(key)
+            if user is not None and (known is None or known.user_id != user.id):
+                without_record.append(user.id)
+            elif user is None and known is not None and known.user_id:
+                owner_ids[key] = known.user_id
         owners = select_rows(self._database, User, _OF_USER, User.id, set(owner_ids.values()))
         by_id = {row[0]: UserRecord(*row) for row in owners}
-        without_record = [
-            user.id for key, user in users.items() if key not in sync_records or sync_records[key].user_id != user.id
-        ]
         ids_and_names: list[Any] = [SyncRecord.user_id, SyncRecord.username_key]
         names: dict[int, str] = dict(
             select_rows(self._database, SyncRecord, ids_and_names, SyncRecord.user_id, without_record)

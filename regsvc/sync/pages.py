@@ -229,7 +229,8 @@ class Page:
 
     def _apply_step(self, step: Step, cases: Cases[Any]) -> list[Account]:
         """Promise what the cases entail, and finish those that need no write outside this transaction."""
-        moment, pending, held = self._context.now(), [], []
+        moment, here, outside, held = self._context.now(), [], [], []
+        shares_transactions = self._context.players.shares_transactions
         for case in cases:
             case.next = "nothing"
             known = case.account.sync_record
@@ -239,21 +240,20 @@ class Page:
                 continue
             case.effects |= step.promise(case)
             case.account = apply_in_memory(case.stored, case.effects, moment)
-            if step.may_write(self._context, case):
-                case.write = step.write(self._context, case)
-                pending.append(case)
-            else:
+            if not step.may_write(self._context, case):
                 held.append(case)
-        if self._context.players.shares_transactions:
-            self._write(held)
-            self._write_rows(pending)
-            return self._confirm(step, pending)
-        outside = [case for case in pending if case.write is not None]
+                continue
+            case.write = step.write(self._context, case)
+            if case.write is None or shares_transactions:
+                here.append(case)
+            else:
+                outside.append(case)
         stored = self._write([*held, *outside])[len(held) :]
         for case, account in zip(outside, stored, strict=True):
             case.store(account)
         self._promised += outside
-        return self._confirm(step, [case for case in pending if case.write is None])
+        self._write_rows(here)
+        return self._confirm(step, here)
 
     def _write_promised(self) -> list[str]:
         """Write the rows of the committed promises, and confirm. Returns the names to be loaded again."""
@@ -262,32 +262,36 @@ class Page:
             return []
         self._write_rows(promised)
         with self._context.database.atomic():
-            changed = self._loader.find_changed([case.account for case in promised])
+            again = self._loader.find_changed([case.account for case in promised])
             accounts: list[Account] = []
-            for kind, group in _by_kind([case for case in promised if case.key not in changed]).items():
+            for kind, group in _by_kind([case for case in promised if case.key not in again]).items():
                 accounts += self._confirm(STEPS[kind], group)
-        again = changed.union(case.key for case in self._due(accounts))
+        for case in self._due(accounts):
+            again.add(case.key)
         return [case.key for case in promised if case.key in again or case.next == "load"]
 
     def _write_rows(self, cases: Cases[Any]) -> None:
         """Write AuthMe's rows, and keep the results in the cases."""
-        written = [case for case in cases if case.write is not None]
-        if not written:
+        written, writes = [], []
+        for case in cases:
+            if case.write is not None:
+                written.append(case)
+                writes.append(case.write)
+        if not writes:
             return
         failpoints.reach("before player write")
-        results = self._context.players.write_many([case.write for case in written if case.write is not None])
+        results = self._context.players.write_many(writes)
         failpoints.reach("after player write")
         for case, result in zip(written, results, strict=True):
             case.result = result
 
     def _confirm(self, step: Step, cases: Cases[Any]) -> list[Account]:
         """Record the writes that succeeded. Returns these accounts as they are now."""
-        inserts = [case for case in cases if isinstance(case.write, NewPlayer)]
-        rows = {case.key: case.result.inserted for case in inserts if case.result.inserted is not None}
-        rows |= self._context.players.find_many([case.key for case in inserts if case.key not in rows])
+        unread = [case.key for case in cases if isinstance(case.write, NewPlayer) and case.result.inserted is None]
+        rows = self._context.players.find_many(unread)
         done = list[Case[Any]]()
         for case in cases:
-            row = rows.get(case.key) if isinstance(case.write, NewPlayer) else _row_after(case)
+            row = rows.get(case.key) or _row_after(case)
             case.next = "nothing"
             if case.result.refused is not None:
                 self._refuse(case.key, case.result.refused)
@@ -375,7 +379,9 @@ def _by_kind(cases: Cases[Any]) -> dict[type[SyncAction], list[Case[Any]]]:
 
 
 def _row_after(case: Case[Any]) -> PlayerRow | None:
-    """Return AuthMe's row after the write; None if it was deleted."""
+    """Return AuthMe's row after the write; None if it was deleted, or is to be read as it was inserted."""
+    if isinstance(case.write, NewPlayer):
+        return case.result.inserted
     if isinstance(case.write, RowDelete):
         return None
     if not isinstance(case.write, RowUpdate):

@@ -91,7 +91,7 @@ def _changed_columns(before: SyncValues, now: SyncValues, effects: Effects, mome
     """Return the columns of a sync record to be written."""
     if now == before:
         return {"changed_at": moment}  # the next run looks again: the row may be written back meanwhile
-    columns = {name: getattr(now, name) for name in effects.sync_record}
+    columns = dict(effects.sync_record)
     for name in ("plugin_since", "earlier_hashes"):
         if getattr(now, name) != getattr(before, name):
             columns[name] = getattr(now, name)
