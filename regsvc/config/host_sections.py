@@ -163,14 +163,12 @@ class ServerSection:
     @property
     def told_contact(self) -> str:
         """The contact, else the host's first link to a chat or forum; "" if there is neither."""
-        listed = self.in_language(self.links, self.language).items()
-        chats = (to for text, to in listed if "://" in to and CHAT.search(f"{text} {to}"))
-        return self.contact or next(chats, "")
-
-    @property
-    def contact_email(self) -> str | None:
-        """The contact if it is an e-mail address."""
-        return self.contact if check.is_email_address(self.contact) else None
+        if self.contact:
+            return self.contact
+        for text, to in self.in_language(self.links, self.language).items():
+            if "://" in to and CHAT.search(f"{text} {to}"):
+                return to
+        return ""
 
 
 @dataclass(frozen=True)

@@ -219,20 +219,20 @@ class DeliveryWorker:
 
     def _claim_here(self, limit: int, urgent_only: bool = False) -> _Claims:
         """Claim and prepare messages. Blocking: for a worker thread."""
-        return [(message, self._prepare(message)) for message in self._outbox.claim_due(limit, urgent_only)]
-
-    def _prepare(self, message: OutboxEntry) -> Any:
-        try:
-            return self._transport.prepare(message)
-        except Drop as reason:
-            return reason
-        except Exception:  # it is claimed already: the attempt prepares it again, in a call that can be repeated
-            return _UNPREPARED
+        claims: _Claims = []
+        for message in self._outbox.claim_due(limit, urgent_only):
+            try:
+                prepared = self._transport.prepare(message)
+            except Drop as reason:
+                prepared = reason
+            except Exception:  # it is claimed already: the attempt prepares it again, in a call that can be repeated
+                prepared = _UNPREPARED
+            claims.append((message, prepared))
+        return claims
 
     def _not_under_way(self, claimed: _Claims) -> _Claims:
         """Leave out what is under way: the clock was set forward, to where the claim is over."""
-        under_way = {message.id for message in self._in_flight.values()}
-        return [claim for claim in claimed if claim[0].id not in under_way]
+        return [claim for claim in claimed if claim[0] not in self._in_flight.values()]
 
     async def _deliver(self, message: OutboxEntry, prepared: Any) -> None:
         """Make one attempt after another, as long as each has claimed the next message with its result."""

@@ -205,7 +205,7 @@ class Outbox:
         due = [] if urgent_only else _LIST_DUE.rows(**given)
         if names and (urgent_only or len(due) > limit):  # else these are all
             due = _list_urgent(len(names)).rows(**given, **names) + due
-        return list({entry.id: entry for entry in due}.values())  # urgent ones are in both lists
+        return list(dict.fromkeys(due))  # urgent ones are in both lists
 
     def record_sent(self, message: OutboxEntry) -> None:
         """Record that the other side has accepted the message."""

@@ -17,6 +17,7 @@ from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, LIFETIMES, LinkPurp
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.host_style import accent_of
 from regsvc.config.sections import Config
+from regsvc.config.value_checks import is_email_address
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.game_address import public_game_address
@@ -175,8 +176,9 @@ class MailRenderer:
         if local_part.startswith('"'):  # the header puts quotes and backslashes back
             local_part = re.sub(r"\\(.)", r"\1", local_part[1:-1])
         message["To"] = Address(username=local_part, domain=to.domain)
-        if reply_to := self._config().server.contact_email:
-            message["Reply-To"] = Address(addr_spec=reply_to)
+        contact = self._config().server.contact
+        if is_email_address(contact):
+            message["Reply-To"] = Address(addr_spec=contact)
         message["Date"] = moment
         message["Message-ID"] = message_id or self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
         message["Auto-Submitted"] = "auto-generated"

@@ -69,6 +69,7 @@ _BLANK_LINES: Final = re.compile(r"\n{3,}")
 
 _BUTTON_LINE: Final = re.compile(r"^(?P<label>\S.*?)[^\S\n]*[:：][^\S\n]*\$(?:link|\{link\})[^\S\n]*$", re.MULTILINE)
 _PARAGRAPH_BREAK: Final = re.compile(r"\n(?:[^\S\n]*\n)+")
+_FLUSH_LINE: Final = re.compile(r"^\S", re.MULTILINE)
 _LONE_NAME: Final = re.compile(r"\s*\$\{?(\w+)\}?\s*")
 _SHOWN_APART: Final = re.compile(
     r"((?<!\$)\$(?:(?:link|game)\b|\{(?:link|game)\})|https?://[!#-;=?-~]*[\w/$}=-])", re.ASCII
@@ -127,15 +128,16 @@ class MailTemplate:
         plain = {name: None if value is None else strip_invisible(value) for name, value in named.items()}
         escaped = {name: value and html.escape(value).replace("\n", "<br>") for name, value in plain.items()}
         escaped["contact"] = _contact_html(plain.get("contact"))
+        text = _fill(self.text, plain)
         return (
             " ".join(_fill(self.subject, plain).split()),
-            _BLANK_LINES.sub("\n\n", _fill(self.text, plain)),
+            _BLANK_LINES.sub("\n\n", text),
             _fill(
                 self.layout,
                 {
                     **escaped,
                     "content": _fill(content, escaped),
-                    "preheader": html.escape(_preheader(_fill(self.text, plain))),
+                    "preheader": html.escape(_preheader(text)),
                     "direction": "rtl" if self.language.partition("-")[0] in _RIGHT_TO_LEFT else "ltr",
                 },
             ),
@@ -275,9 +277,8 @@ def _html(paragraph: str) -> str:
     lone = _LONE_NAME.fullmatch(paragraph)
     if lone and lone[1] == "code":
         return _CODE.format("$code")
-    lines = paragraph.splitlines()
-    is_quote = all(line[:1].isspace() for line in lines) or (lone and lone[1] not in _COMMON_NAMES)
-    shown = "<br>\n".join(_show(line.strip()) for line in lines)
+    is_quote = not _FLUSH_LINE.search(paragraph) or (lone and lone[1] not in _COMMON_NAMES)
+    shown = "<br>\n".join(map(_show, paragraph.splitlines()))
     return (_QUOTE if is_quote else _PARAGRAPH).format(shown)
 
 
@@ -291,16 +292,19 @@ def _contact_html(contact: str | None) -> str | None:
 
 def _show(line: str) -> str:
     """Return the HTML of a line. Addresses in values are no links: only the template decides where a mail leads."""
-    pieces = [html.escape(piece) for piece in _SHOWN_APART.split(line)]
-    pieces[1::2] = [(_STRONG if piece.strip("${}") == "game" else _LINK).format(piece) for piece in pieces[1::2]]
-    return "".join(pieces)
+    shown, *rest = map(html.escape, _SHOWN_APART.split(line.strip()))
+    for apart, text in zip(rest[::2], rest[1::2], strict=True):
+        shown += (_STRONG if apart.strip("${}") == "game" else _LINK).format(apart) + text
+    return shown
 
 
 def _preheader(text: str) -> str:
     """Return what lists of mails show beside the subject: the first sentence after the greeting, without links."""
     _greeting, *paragraphs = text.strip().split("\n\n")
-    shown = next((part for part in paragraphs if "://" not in part), "")
-    return textwrap.shorten(shown, _LONGEST_PREHEADER, placeholder="…")
+    for paragraph in paragraphs:
+        if "://" not in paragraph:
+            return textwrap.shorten(paragraph, _LONGEST_PREHEADER, placeholder="…")
+    return ""
 
 
 def _drop_lines(text: str, values: Values) -> str:
