@@ -36,7 +36,7 @@ from regsvc.api.json_body import convert, convert_query, parse_object
 from regsvc.api.messages import Reply, Request
 from regsvc.api.route import Access, Route
 from regsvc.api.services import Services
-from regsvc.auth.api_tokens import is_api_token
+from regsvc.auth.api_tokens import API_TOKEN_PREFIX
 from regsvc.core.addresses import limit_key
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import (
@@ -125,7 +125,10 @@ class BaseHandler(RequestHandler):
 
     def __init__(self, application: ServingApplication, request: HTTPServerRequest, **kwargs: Any) -> None:
         self.services = application.services
-        self.request_id = _find_request_id(request.headers)
+        given = request.headers.get("X-Request-ID", "")
+        # A new one is not secret. The system's random numbers take a system call, at which other threads take over the
+        # interpreter.
+        self.request_id = given if _REQUEST_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
         """The client's `X-Request-ID` if it is safe to log, else a new id."""
         super().__init__(application, request, **kwargs)
         application.begin(self)
@@ -172,13 +175,6 @@ class BaseHandler(RequestHandler):
         if value is not None and not isinstance(value, Refusal | HTTPError | StreamClosedError):
             where = f"{self.request.method} {printable_path(self.request)}"
             log.error("bug in %s, request=%s: %s", where, self.request_id, describe_exception(value))
-
-
-def _find_request_id(headers: HTTPHeaders) -> str:
-    if "X-Request-ID" in headers and _REQUEST_ID.fullmatch(headers["X-Request-ID"]):
-        return headers["X-Request-ID"]
-    # Not secret. The system's random numbers take a system call, at which other threads take over the interpreter.
-    return f"{random.getrandbits(128):032x}"
 
 
 _http_date = lru_cache(maxsize=1)(format_timestamp)
@@ -343,10 +339,6 @@ class ApiHandler(BaseHandler):
             headers["Access-Control-Expose-Headers"] = "X-Request-ID, Retry-After"
         return headers
 
-    def check_etag_header(self) -> bool:
-        """Skip the search for an ETag, since no reply has one."""
-        return False
-
     def on_connection_close(self) -> None:
         super().on_connection_close()
         if self.on_disconnect is not None:
@@ -432,7 +424,7 @@ class ApiHandler(BaseHandler):
                     bearers.append(token.strip())
             if len(bearers) > 1 or (not bearers and route.access in (Access.USER, Access.ADMIN)):
                 raise Unauthorized
-            if bearers and is_api_token(bearers[0]):
+            if bearers and bearers[0].startswith(API_TOKEN_PREFIX):
                 if route.access is not Access.ADMIN:
                     raise Unauthorized
                 authenticate = self.services.api_tokens.authenticate

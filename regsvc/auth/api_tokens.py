@@ -22,11 +22,11 @@ from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import Invitation, Link, Token
 
-PREFIX: Final = "cmp_"
+API_TOKEN_PREFIX: Final = "cmp_"  # noqa: S105 - it marks a token, and is none
 MAX_NAME: Final = 40
 _ALPHABET: Final = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _PUBLIC, _SECRET = 10, 40
-_LENGTH: Final = len(PREFIX) + _PUBLIC + 1 + _SECRET
+_LENGTH: Final = len(API_TOKEN_PREFIX) + _PUBLIC + 1 + _SECRET
 _LIMIT: Final = (RateLimit(600, timedelta(minutes=1)),)
 """Requests of one token; a bot that asks more often has a mistake."""
 _USED_EVERY: Final = timedelta(hours=1)
@@ -46,11 +46,6 @@ class TokenRecord:
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
-
-
-def is_api_token(bearer: str) -> bool:
-    """Return whether this is meant to be an API token, not a session's access token."""
-    return bearer.startswith(PREFIX)
 
 
 class ApiTokens:
@@ -81,7 +76,7 @@ class ApiTokens:
             if permission in NOT_FOR_TOKENS or not allowed.may(permission):
                 raise Forbidden(permission=permission)
         public, secret = _random(_PUBLIC), _random(_SECRET)
-        bearer, moment = f"{PREFIX}{public}_{secret}", self._now()
+        bearer, moment = f"{API_TOKEN_PREFIX}{public}_{secret}", self._now()
         try:
             with Token._meta.database.atomic():
                 row = Token.create(
@@ -169,7 +164,7 @@ class ApiTokens:
     def _find(self, bearer: str) -> Token | None:
         if len(bearer) != _LENGTH or not bearer.isascii():
             return None
-        row = Token.get_or_none(Token.public_part == bearer[len(PREFIX) : len(PREFIX) + _PUBLIC])
+        row = Token.get_or_none(Token.public_part == bearer[len(API_TOKEN_PREFIX) : len(API_TOKEN_PREFIX) + _PUBLIC])
         if row is None or not hmac.compare_digest(row.hash, _hash(bearer)) or not self._is_active(row):
             return None
         return row

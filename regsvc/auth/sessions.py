@@ -167,9 +167,9 @@ class Sessions:
         """
         claims = self._verified_claims(bearer)
         now = self._now()
-        row = _find_session(claims["jti"])
+        row: models.Session | None = _FIND_SESSION.first(jti=claims["jti"])
         if row is None and catch_up(models.Session._meta.database):
-            row = _find_session(claims["jti"])
+            row = _FIND_SESSION.first(jti=claims["jti"])
         # the session belongs to the token, has not expired and was not revoked
         if row is None or (claims["aud"], claims["sub"]) != (row.audience, str(row.user.id)):
             raise Unauthorized
@@ -212,7 +212,7 @@ class Sessions:
 
     def is_still_admin(self, session: VerifiedSession) -> bool:
         """Return whether a streaming response to this session may go on. Read-only: listening is no activity."""
-        row = _find_session(session.jti)
+        row: models.Session | None = _FIND_SESSION.first(jti=session.jti)
         if row is None or not self._is_active(row, self._now()):
             return False
         return self._rights_of(row).may(Permission.USERS_READ)
@@ -334,12 +334,6 @@ def _session_with_user() -> Any:
 
 
 _FIND_SESSION: Final = PreparedQuery(models.Session, _session_with_user)
-
-
-def _find_session(jti: str) -> models.Session | None:
-    """Return the session with the relevant columns of its user."""
-    session: models.Session | None = _FIND_SESSION.first(jti=jti)
-    return session
 
 
 _KNOWN_CLIENT_PERIOD: Final = timedelta(days=30)
