@@ -240,7 +240,7 @@ class App:
             "mail",
             mail_retry_policy(config.mail.max_attempts),
             on_sent=lambda message: start_code(message, self.codes),
-            on_finished=partial(self._count_delivery, "mail"),
+            on_finished=self.metrics.count_delivery,
         )
         live = self.live
         self.mail_renderer = MailRenderer(
@@ -295,15 +295,12 @@ class App:
             on_used_up=self.metrics.count_used_up_budget,
         )
 
-    def _count_delivery(self, kind: str, _message: OutboxEntry, outcome: Outcome) -> None:
-        self.metrics.count_delivery(kind, outcome)
-
     def _wire_console(self) -> None:
         """Commands to the game servers' remote consoles."""
         config, servers, files = self._config, self._config.game_servers, self.context.properties_files
 
         def on_finished(message: OutboxEntry, outcome: Outcome) -> None:
-            self.metrics.count_delivery(KIND, outcome)
+            self.metrics.count_delivery(message, outcome)
             insert_row_after_kick(message, partial(self.reconciler.reconcile, may_adopt=False))
 
         outbox = Outbox(self._now, KIND, RCON_RETRY_POLICY, on_sent=keep_reply, on_finished=on_finished)
@@ -319,11 +316,9 @@ class App:
     def _wire_webhook(self) -> None:
         """The webhooks that inform the host."""
         hooks, server = self._config.webhooks, self._config.server
-        on_finished = partial(self._count_delivery, "webhook")
+        on_finished = self.metrics.count_delivery
         outbox = Outbox(self._now, "webhook", WEBHOOK_RETRY_POLICY, on_finished=on_finished)
-        self.team_chat_queue = chats = TeamChatQueue(
-            self._config.team_chats, server.language, self._now, partial(self._count_delivery, "team_chat")
-        )
+        self.team_chat_queue = chats = TeamChatQueue(self._config.team_chats, server.language, self._now, on_finished)
         self.webhook = WebhookQueue(outbox, server.language, self._now, hooks=hooks, also_tell=chats.enqueue)
         transport = WebhookTransport(hooks, self.translations, server.name, self.base_url, self._now)
         self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.webhook.is_on))

@@ -296,7 +296,7 @@ def _require_no_secrets(value: object) -> None:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             words = re.findall(r"[a-z]+|[A-Z][a-z]*", str(key))
-            if not _SECRET_WORDS.isdisjoint(word.lower() for word in words):
+            if not _SECRET_WORDS.isdisjoint(map(str.lower, words)):
                 raise AssertionError(f"the audit detail {key!r} looks like a secret")
             _require_no_secrets(inner)
     elif isinstance(value, list | tuple):

@@ -22,6 +22,7 @@ from regsvc.allowlist.run import COUNTS as LIST_COUNTS
 from regsvc.allowlist.run import ListReport
 from regsvc.auth.hashing import HashPool
 from regsvc.database.engine import Worker
+from regsvc.database.models import OutboxEntry
 from regsvc.notifications.mail.queue import Budget
 from regsvc.notifications.outbox import MAX_COUNT, Outcome
 from regsvc.runtime.health import BridgeState, HealthStatus, WaitingCounts
@@ -239,9 +240,9 @@ class Metrics:
         requests.inc()
         durations.observe(seconds)
 
-    def count_delivery(self, kind: str, outcome: Outcome) -> None:
-        """Count a message of the outbox of this kind with a final outcome. Safe from any thread."""
-        self._deliveries[kind].labels(outcome).inc()
+    def count_delivery(self, message: OutboxEntry, outcome: Outcome) -> None:
+        """Count a message of the outbox with a final outcome. Safe from any thread."""
+        self._deliveries[message.kind].labels(outcome).inc()
 
     def count_chat_action(self, platform: str, outcome: str) -> None:
         """Count what a person did in a chat of the team: "done", or the code of the refusal."""

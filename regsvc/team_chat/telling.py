@@ -61,15 +61,12 @@ class TeamChatQueue:
     ) -> None:
         """`language`: that of chats that have none of their own."""
         self.chats = {chat.name: chat for chat in chats}
+        self.is_on = bool(chats)
+        """Whether any chat is configured."""
         self._language = language
         self._now = now
         self._platforms = sorted({chat.platform for chat in chats})
         self.outbox = Outbox(now, KIND, _RETRY_POLICY, on_sent=self._keep_told, on_finished=on_finished)
-
-    @property
-    def is_on(self) -> bool:
-        """Whether any chat is configured."""
-        return bool(self.chats)
 
     def language_of(self, chat: TeamChat) -> str:
         """Return the language of the chat's messages."""

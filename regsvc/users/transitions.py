@@ -406,8 +406,13 @@ class Transitions:
     def _enqueue_commands(self, decisions: Sequence[_Decision]) -> None:
         """Enqueue the console commands, also for silent decisions: banned players must be kicked."""
         by_name: dict[str, list[_Decision]] = defaultdict(list)
+        changed = []
         for decision in decisions:
             by_name[decision.name].append(decision)
+            if decision.before != decision.target:
+                event = _ENDED_BAN_EVENTS.get(decision.target, TRANSITIONS[decision.name].event)
+                user = decision.user
+                changed.append(Decided(event, user.username, user.id, user.language, user.platform))
         if "ban" in by_name:
             self._console.on_bans([decision.user for decision in by_name["ban"] if decision.before != BANNED])
         if "reopen" in by_name:
@@ -418,19 +423,14 @@ class Transitions:
             deleted = {decision.user.username: decision.user.id for decision in by_name["delete"]}
             banned = [decision.user.username for decision in by_name["delete"] if decision.before == BANNED]
             self._console.on_deletions(deleted, banned)
-        self._console.on_decisions(
-            [
-                Decided(_command_event(it), it.user.username, it.user.id, it.user.language, it.user.platform)
-                for it in decisions
-                if it.before != it.target
-            ]
-        )
+        self._console.on_decisions(changed)
 
 
-def _command_event(decision: _Decision) -> str:
-    """Return the event whose commands follow: after a ban's end, what the user is then."""
-    reopened: dict[str | None, str] = {PENDING: "reopened", REJECTED: "rejected"}
-    return reopened.get(decision.target, TRANSITIONS[decision.name].event)
+_ENDED_BAN_EVENTS: Final[Mapping[str | None, str]] = {PENDING: "reopened", REJECTED: "rejected"}
+"""Events whose commands follow the end of a ban, by the status that it ends in, if that is not approved.
+
+Any other transition into such a status has this event itself.
+"""
 
 
 def needs_password(user: User) -> bool:
