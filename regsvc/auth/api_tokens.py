@@ -150,7 +150,7 @@ class ApiTokens:
         if row.last_used_at is None or now - row.last_used_at >= _USED_EVERY:
             hour = now.replace(minute=0, second=0, microsecond=0)
             Token.update(last_used_at=hour).where(Token.id == row.id).execute()
-        if permission is not None and not session.rights.may(permission):
+        if not session.rights.may(permission):
             actor = Actor(session.username, caller.address)
             self._audit.tally("admin.denied", actor, client=caller.limit_key, per=_DENIAL_PERIOD)
             raise Forbidden(permission=permission)

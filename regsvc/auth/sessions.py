@@ -199,7 +199,7 @@ class Sessions:
         for a user's token or if its user lacks the permission; None: any will do.
         """
         session = self.authenticate(bearer, is_activity=is_activity)
-        if session.is_admin and (permission is None or session.rights.may(permission)):
+        if session.rights.may(permission):
             return session
         assert not models.AuditEntry._meta.database.in_transaction(), "the audit entry would be rolled back"
         self._audit.tally(

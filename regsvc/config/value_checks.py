@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import idna
 
 from plugin_bridge.server.rcon import MAX_COMMAND_BYTES, MAX_VALUE_LENGTH, fill
-from regsvc.core.email_address import parse_email
+from regsvc.core.email_address import is_email_address, parse_email
 from regsvc.core.errors import Refusal
 from regsvc.core.game_address import parse_game_address
 from regsvc.core.i18n.languages import is_language_tag
@@ -303,11 +303,6 @@ def mailbox(written: str) -> str:
     except Refusal:
         raise ValueError('this must be an e-mail address, such as "admin@example.org"') from None
     return written
-
-
-def is_email_address(written: str) -> bool:
-    """Return whether this is an e-mail address, not a web address or the handle of a chat account ("@olivia")."""
-    return re.fullmatch(r"[^\s@<>,:/]+@[^\s@<>,:/]+\.[^\s@<>,:/]+", written) is not None
 
 
 def contact(written: str) -> str:

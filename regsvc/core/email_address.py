@@ -63,6 +63,11 @@ class EmailAddress:
         return f"{self.local_part}@{self.domain}"
 
 
+def is_email_address(written: str) -> bool:
+    """Return whether this is an e-mail address, not a web address or the handle of a chat account ("@olivia")."""
+    return re.fullmatch(r"[^\s@<>,:/]+@[^\s@<>,:/]+\.[^\s@<>,:/]+", written) is not None
+
+
 def parse_email(text: str) -> EmailAddress:
     """Parse an address as RFC 5322 and 6531 define it.
 

@@ -56,9 +56,9 @@ class Rights:
     permissions: frozenset[Permission] = frozenset()
     rank: int = 0
 
-    def may(self, permission: Permission) -> bool:
-        """Return whether this is permitted."""
-        return permission in self.permissions
+    def may(self, permission: Permission | None) -> bool:
+        """Return whether this is permitted; None: whether anything is."""
+        return bool(self.permissions) if permission is None else permission in self.permissions
 
     @property
     def is_operator(self) -> bool:

@@ -338,9 +338,10 @@ class Transitions:
         """Write reviews and audit records, and announce the transitions. `chat`: the account of one who is deleted."""
         if not decisions:
             return
-        mailed, records = [], []
+        mailed, records, decided = [], [], []
         for decision in decisions:
             records.append(decision.audit_record())
+            decided.append((decision.user.username, decision.user.id, decision.target))
             is_told = not decision.details.is_silent or decision.details.sends_link
             if is_told and decision.name in ("approve", "reject") and decision.before != decision.target:
                 self._tell_applicant(decision.user)
@@ -363,7 +364,7 @@ class Transitions:
                 review_id = None if mail == "password_link" else review_ids[decision.user.id]
                 self._mail_queue.send(decision.user, mail, review_id)
         self._enqueue_commands(decisions)
-        self._note_for_list([(it.user.username, it.user.id, it.target) for it in decisions])
+        self._note_for_list(decided)
 
     def _mail_of(self, decision: _Decision) -> UserMail:
         """Return the mail that tells the user of this decision."""

@@ -17,9 +17,8 @@ from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, LIFETIMES, LinkPurp
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.host_style import accent_of
 from regsvc.config.sections import Config
-from regsvc.config.value_checks import is_email_address
 from regsvc.core.clock import Clock, epoch_ms
-from regsvc.core.email_address import EmailAddress
+from regsvc.core.email_address import EmailAddress, is_email_address
 from regsvc.core.game_address import public_game_address
 from regsvc.core.i18n.translations import Translations
 from regsvc.database.models import AWAITS_REVIEW, PENDING, REJECTED, AskedQuestion, Link, OutboxEntry, Review, User

@@ -22,7 +22,7 @@ from string import Template
 from typing import Final
 
 from plugin_bridge.regular_files import require_regular_file
-from regsvc.config.value_checks import is_email_address
+from regsvc.core.email_address import is_email_address
 from regsvc.core.exceptions import StartupError
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, is_language_tag, normalize_tag
 from regsvc.core.text import strip_invisible
