@@ -210,10 +210,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # else it encodes each character there is in each worker, for seconds, to know which are not surrogates
         charmap = sys.modules["hypothesis.internal.charmap"]
         known = sys.modules["hypothesis"]  # whose times say nothing while other workers run
-        known.settings.register_profile(
-            "beside others", deadline=None, suppress_health_check=[known.HealthCheck.too_slow]
-        )
-        known.settings.load_profile("beside others")
+        slow = known.HealthCheck.too_slow
+        for test in {getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)}:
+            if (own := getattr(test, "_hypothesis_internal_use_settings", None)) is not None:
+                checks = {*own.suppress_health_check, slow}
+                beside = known.settings(own, deadline=None, suppress_health_check=checks)
+                test._hypothesis_internal_use_settings = beside
         find, intervals = vars(charmap)["intervals_from_codec"], vars(charmap)["IntervalSet"]
         utf_8 = intervals([(0, 0xD7FF), (0xE000, sys.maxunicode)]), intervals([])
         vars(charmap)["intervals_from_codec"] = lambda codec: utf_8 if codec == "utf-8" else find(codec)

@@ -23,7 +23,6 @@ from tests.support.peers.scorer import (
     score_reply,
 )
 from tests.support.ports import free_port
-from tests.support.watching import ask_until
 
 ANSWER = TextAnswer("What would you like to do?", "Something concrete.", 20, "Build a harbour.")
 
@@ -201,11 +200,14 @@ def test_a_service_that_is_not_there_leaves_the_answer_to_a_person(clock: Manual
     assert ask(make_scorer(f"http://127.0.0.1:{free_port()}/v1", clock)) is None
 
 
-def test_a_slow_service_is_not_waited_for(service: ScoringService, impatient: ChatScorer) -> None:
+def test_a_slow_service_is_not_waited_for(
+    service: ScoringService, impatient: ChatScorer, caplog: pytest.LogCaptureFixture
+) -> None:
     service.reply = NO_REPLY
     for _time in range(MAX_FAILURES + 2):
         assert ask(impatient) is None
-    assert ask_until(lambda: len(service.requests), lambda count: count >= MAX_FAILURES) == MAX_FAILURES
+    assert caplog.text.count(f"failed {MAX_FAILURES} times in a row") == 1
+    assert len(service.requests) <= MAX_FAILURES  # on a busy machine the time may end before it has asked
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
