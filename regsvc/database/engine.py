@@ -365,7 +365,12 @@ def is_retryable(error: Exception) -> bool:
     A deadlock inside a savepoint surfaces as the failure to roll back to that savepoint, because MySQL has rolled back
     everything; so the chain of causes is searched.
     """
-    return any(_lost_race(cause) or _waited_for_lock(cause) for cause in _causes(error))
+    return waited_for_lock(error) or any(_lost_race(cause) for cause in _causes(error))
+
+
+def waited_for_lock(error: Exception) -> bool:
+    """Return whether the call has waited for another transaction's lock until its time was over."""
+    return any(_waited_for_lock(cause) for cause in _causes(error))
 
 
 def _lost_race(error: BaseException) -> bool:

@@ -21,7 +21,7 @@ from regsvc.core.errors import Refusal
 from regsvc.core.progress import Progress
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import Audit
-from regsvc.database.engine import is_retryable, is_unreachable
+from regsvc.database.engine import is_retryable, is_unreachable, waited_for_lock
 from regsvc.database.models import User
 from regsvc.sync import actions
 from regsvc.sync.account_loader import pages_of
@@ -199,7 +199,7 @@ class SyncRunner:
             with self._database.atomic():
                 write()
         except PeeweeException as error:
-            if not is_retryable(error):
+            if not waited_for_lock(error):
                 raise
             log.warning("another transaction holds rows of ours for long: the next sync run looks at them again")
             return False
