@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import repeat
 from typing import Any, Final
 
 from peewee import DatabaseError, DataError, IntegrityError, InternalError, OperationalError
@@ -223,11 +224,11 @@ def column_of(columns: ColumnNames, field: str) -> str:
 
 def player_rows(rows: Iterable[Sequence[Any]], lock_group: int | None = None) -> list[PlayerRow]:
     """Return the records of rows as `TableLayout.select` yields them. Columns may hold values of any type."""
-    make: Any = PlayerRow
-    return [
-        make(*[v if type(v) in plain else read(v) for (plain, read), v in zip(_READERS, row, strict=True)], lock_group)
-        for row in rows
+    columns = [
+        column if plain.issuperset(map(type, column)) else [v if type(v) in plain else read(v) for v in column]
+        for (plain, read), column in zip(_READERS, zip(*rows, strict=True), strict=False)  # no rows: no columns
     ]
+    return list(map(PlayerRow, *columns, repeat(lock_group))) if columns else []
 
 
 def text_of(value: Any) -> str | None:

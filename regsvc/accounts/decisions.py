@@ -96,7 +96,8 @@ class Decisions:
 
     def reject_unanswered(self, expires: timedelta) -> int:
         """Reject users who have not answered a question for so long; returns their number. They may apply again."""
-        is_due = (User.status == PENDING) & (User.asked_at <= self._now() - expires)
+        asked = (User.status == PENDING) & (User.is_asked == True)  # noqa: E712 - by the index of those who wait
+        is_due = asked & (User.asked_at <= self._now() - expires)
         due = User.select(User.username_key).where(is_due).order_by(User.asked_at).limit(_MOST_REJECTED)
         details = DecisionDetails(UNANSWERED, may_reapply=True)
 

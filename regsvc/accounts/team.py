@@ -91,7 +91,7 @@ class TeamRoles:
         is_typed = User.role.is_null(False) & (User.applied_role.is_null() | (User.applied_role != User.role))
         is_removed = User.applied_role.is_null(False) & User.role.is_null()
         typed, removed = (User.select(User.id).where(condition) for condition in (is_typed, is_removed))
-        ids = [user_id for (user_id,) in (typed + removed).tuples()]  # each by an index of its own
+        ids = [user_id for (user_id,) in (typed + removed).tuples()]  # each by the index
         for user_id in ids:
             with self.database.atomic():
                 user = User.get_or_none(User.id == user_id)

@@ -21,6 +21,7 @@ _ROWS_OF_SQLITE: Final = 250
 """Rows of a long INSERT. As triggers may refuse it, SQLite copies every page that a statement changes, to undo it."""
 _PLAIN_TYPES: Final = frozenset({str, int, bool, float, bytes, type(None)})
 """Types that every driver accepts as they are."""
+_SEPARATOR: Final = "\x1f"
 _AS_STORED: Final = (CharField, TextField, IntegerField, ForeignKeyField)
 """Fields whose values drivers return as they are."""
 
@@ -159,6 +160,8 @@ def _columns_of(model: type[Model], rows: Sequence[Mapping[str, Any]]) -> dict[s
         field = model._meta.fields[name]
         values = [row[name] for row in rows]
         if not _PLAIN_TYPES.issuperset(map(type, values)):
+            if values.count(values[0]) == len(values):  # one moment for all of them
+                values = [field.db_value(values[0])] * len(values)
             values = [value if type(value) in _PLAIN_TYPES else field.db_value(value) for value in values]
         columns[field.column_name] = values
     return columns
@@ -191,8 +194,10 @@ def _literals(database: Database, values: list[Any]) -> list[str]:
     escape, encoders = connection.escape, connection.encoders
     if connection.server_status & SERVER_STATUS.SERVER_STATUS_NO_BACKSLASH_ESCAPES:  # a proxy may drop our sql_mode
         return [escape(value, encoders) for value in values]
-    if {str}.issuperset(map(type, values)):
-        return [f"'{escape_string(value)}'" for value in values]
+    if {str}.issuperset(map(type, values)):  # escaped as one text, unless a value holds what separates them
+        escaped = escape_string(_SEPARATOR.join(values)).split(_SEPARATOR)
+        if len(escaped) == len(values):
+            return [f"'{value}'" for value in escaped]
     return [f"'{escape_string(value)}'" if type(value) is str else escape(value, encoders) for value in values]
 
 

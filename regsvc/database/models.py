@@ -155,7 +155,7 @@ class User(BaseModel):
     password_set_at = UtcDateTimeField(null=True)
     token_generation = IntegerField(default=0)
     origin = CharField(16)
-    registration_ip = CharField(45, null=True, index=True)
+    registration_ip = CharField(45, null=True)
     invited_by = CharField(255, null=True)
     created_at = UtcDateTimeField()
     reason = TextField(null=True)
@@ -168,10 +168,10 @@ class User(BaseModel):
     totp_step = BigIntegerField(null=True)
     totp_nonce = CharField(32, null=True)
     totp_enabled_at = UtcDateTimeField(null=True)
-    role = CharField(16, null=True, index=True)
-    applied_role = CharField(16, null=True, index=True)
+    role = CharField(16, null=True)
+    applied_role = CharField(16, null=True)
     look_key = CharField(255, index=True)  # generated: the same for names that look alike
-    asked_at = UtcDateTimeField(null=True, index=True)
+    asked_at = UtcDateTimeField(null=True)
     answered_at = UtcDateTimeField(null=True)
     is_asked = BooleanField()  # generated: asked_at IS NOT NULL
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database

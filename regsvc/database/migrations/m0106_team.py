@@ -9,11 +9,9 @@ ALTER TABLE regsvc_user ADD COLUMN
 ALTER TABLE regsvc_user ADD COLUMN
   applied_role {text:16} NULL -- role noted so far; written by the daemon only;
 
-CREATE INDEX regsvc_user_role ON regsvc_user (role);
+CREATE INDEX regsvc_user_role ON regsvc_user (role, applied_role);
 
-CREATE INDEX regsvc_user_registration_ip ON regsvc_user (registration_ip);
-
-CREATE INDEX regsvc_user_applied_role ON regsvc_user (applied_role);
+CREATE INDEX regsvc_user_registration_ip ON regsvc_user (registration_ip, status);
 
 CREATE TABLE regsvc_token (
   id           {id}, -- never reused

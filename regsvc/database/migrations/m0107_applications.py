@@ -12,8 +12,6 @@ ALTER TABLE regsvc_user ADD COLUMN
 
 CREATE INDEX regsvc_user_look_key ON regsvc_user (look_key);
 
-CREATE INDEX regsvc_user_status_ip ON regsvc_user (status, registration_ip);
-
 CREATE TABLE regsvc_player_address (
   id      {id}, -- in order
   user_id BIGINT NOT NULL REFERENCES regsvc_user (id) ON DELETE CASCADE, -- the player's user
@@ -63,8 +61,6 @@ ALTER TABLE regsvc_user ADD COLUMN
   is_asked {bool} GENERATED ALWAYS AS (asked_at IS NOT NULL) {generated} -- whether a pending user has to answer first;
 
 CREATE INDEX regsvc_user_waiting ON regsvc_user (status, is_asked, id, username_key);
-
-CREATE INDEX regsvc_user_asked_at ON regsvc_user (asked_at);
 
 CREATE TABLE regsvc_question (
   id           {id}, -- in order
