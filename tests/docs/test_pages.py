@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from regsvc import __version__
 from regsvc.api.legacy.routes import legacy_routes
 from regsvc.api.routes import ROUTES
 from regsvc.cli.command_line import build_parser, parse
@@ -280,6 +281,10 @@ def test_every_link_leads_somewhere() -> None:
             if not target.exists() or (anchor and anchor not in anchors_of(target)):
                 wrong.append(f"{name_of(page)}: {link}")
     assert not wrong
+
+
+def test_a_version_has_its_changes() -> None:
+    assert __version__ in re.findall(r"^## (\S+)$", text_of(HISTORY), re.MULTILINE) or __version__.startswith("0.")
 
 
 def test_every_page_is_in_the_index() -> None:
