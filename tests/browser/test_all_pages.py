@@ -51,13 +51,6 @@ def test_everybody_can_use_the_steps_of_a_registration_and_an_account(stack: Sta
     assert not is_wider_than_the_screen(page)
 
 
-def test_everybody_can_use_the_api_description(open_page: OpenPage) -> None:
-    page = open_page("/docs", size="phone", dark=True)
-    # the first three routes are enough: the others are made alike
-    page.eval_on_selector_all("article:nth-of-type(n + 4)", "all => all.forEach(e => e.remove())")
-    assert find_serious_faults(page) == []
-
-
 def test_what_one_touches_is_as_large_as_a_finger(stack: Stack, open_page: OpenPage) -> None:
     page = open_page("/chat-linked", size="phone")
     for path in ("/", "/register", "/account", "/server", "/forgot-password"):
