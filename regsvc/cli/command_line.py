@@ -8,7 +8,7 @@ import argparse
 import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 from regsvc import __version__
@@ -107,6 +107,7 @@ class CommandParser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
 
+@cache
 def build_parser() -> tuple[argparse.ArgumentParser, dict[str, CommandParser]]:
     """Return the parser of the command line, and those of the commands, which are part of it."""
     common = _common_options()
