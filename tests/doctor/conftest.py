@@ -7,11 +7,19 @@ doctor_case         a server on which everything is as it should be
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.doctor_case import DoctorCase
+from tests.support.quick_start import parse_yaml_quickly
+
+
+@pytest.fixture(autouse=True)
+def quick_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every report reads the same files several times."""
+    monkeypatch.setattr(yaml, "safe_load", parse_yaml_quickly)
 
 
 @pytest.fixture

@@ -162,7 +162,7 @@ def test_a_terminal_has_colours(doctor_case: DoctorCase, tmp_path: Path, environ
     doctor_case.read_config()
     ours, theirs = pty.openpty()
     command = ("doctor", "--config", str(doctor_case.config_file))
-    process = quick_start({}).start(command, {**clean_environment(), **environment}, tmp_path, (theirs, theirs, theirs))
+    process = quick_start().start(command, {**clean_environment(), **environment}, tmp_path, (theirs, theirs, theirs))
     os.close(theirs)
     told = read_all(ours)
     assert process.wait() == 1

@@ -12,9 +12,18 @@ from tempfile import TemporaryFile
 from typing import IO
 from unittest import mock
 
+import yaml
+
 from companion import main
 from tests.support.daemon import clean_environment
-from tests.support.quick_start import PROGRAM, QuickProcess, Streams, can_start_quickly, quick_start
+from tests.support.quick_start import (
+    PROGRAM,
+    QuickProcess,
+    Streams,
+    can_start_quickly,
+    parse_yaml_quickly,
+    quick_start,
+)
 
 TIMEOUT = 60.0  # seconds
 
@@ -42,7 +51,7 @@ def companion(
 
     def start(streams: Streams) -> "QuickProcess | subprocess.Popen[bytes]":
         if can_start_quickly(environment or {}):
-            return quick_start(whole).start(given, whole, place, streams)
+            return quick_start().start(given, whole, place, streams)
         stdin, stdout, stderr = streams
         command = [sys.executable, str(PROGRAM), *given]
         return subprocess.Popen(command, cwd=place, env=whole, stdin=stdin, stdout=stdout, stderr=stderr)
@@ -72,6 +81,7 @@ def companion_here(*arguments: str, config: Path, typed: str = "") -> Finished:
         redirect_stdout(io.StringIO()) as output,
         redirect_stderr(io.StringIO()) as errors,
         mock.patch.object(sys, "stdin", io.StringIO(typed)),
+        mock.patch.object(yaml, "safe_load", parse_yaml_quickly),
     ):
         try:
             status = main([*arguments, "--config", str(config)])

@@ -130,7 +130,7 @@ class Daemon:
     def _begin(self, streams: tuple[int, int, int]) -> "subprocess.Popen[bytes] | QuickProcess":
         if self._is_quick:
             arguments = ("serve", self.OPTION, str(self.config_file))
-            return quick_start(self._environment).start(arguments, self._environment, self.directory, streams)
+            return quick_start().start(arguments, self._environment, self.directory, streams)
         stdin, stdout, stderr = streams
         return subprocess.Popen(
             [*self._command, str(self.config_file)],

@@ -26,6 +26,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 import plugin_bridge
 import regsvc
 from regsvc.database import failpoints
@@ -36,6 +38,18 @@ PROGRAM = REPOSITORY / "companion.py"
 _MAX_COMMAND_BYTES = 1 << 18  # a command contains an environment
 
 Streams = tuple[int, int, int]
+
+
+def parse_yaml_quickly(text: str) -> Any:
+    """Do what `yaml.safe_load` does, with libyaml, in an eighth of the time.
+
+    What libyaml refuses is given to the parser in Python, so that every error is that one's. tests/bridge reads
+    AuthMe's files with the latter alone.
+    """
+    try:
+        return yaml.load(text, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError:
+        return yaml.load(text, Loader=yaml.SafeLoader)
 
 
 class QuickProcess:
@@ -70,18 +84,14 @@ class QuickProcess:
 
 
 class QuickStart:
-    """The forking process. With `is_killable`, its children die at the failpoints named in their order file.
+    """The forking process. `enter` is the start of a command line that runs the rest of it elsewhere, in our folder."""
 
-    `enter` is the start of a command line that runs the rest of it elsewhere, in this checkout's folder.
-    """
-
-    def __init__(self, *, is_killable: bool = False, enter: Sequence[str] = ()) -> None:
+    def __init__(self, *, enter: Sequence[str] = ()) -> None:
         self._commands, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
         self._process = subprocess.Popen(
             [*enter, sys.executable, "-m", __name__, str(its_end.fileno())],
             cwd=REPOSITORY,
-            env={**environment, **({VARIABLE: os.devnull} if is_killable else {})},
+            env={name: value for name, value in os.environ.items() if name != VARIABLE},
             pass_fds=(its_end.fileno(),),
             stdin=subprocess.DEVNULL,
         )
@@ -122,14 +132,10 @@ def can_start_quickly(environment: Mapping[str, str]) -> bool:
     return all(name.startswith("COMPANION_") for name in environment)
 
 
-def quick_start(environment: Mapping[str, str]) -> QuickStart:
-    """Return the forking process for such an environment, started on first use."""
-    return _quick_start(is_killable=VARIABLE in environment)
-
-
 @cache
-def _quick_start(*, is_killable: bool) -> QuickStart:
-    started = QuickStart(is_killable=is_killable)
+def quick_start() -> QuickStart:
+    """Return the forking process, started on first use."""
+    started = QuickStart()
     atexit.register(started.end)
     return started
 
@@ -215,9 +221,8 @@ def _become(command: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(command["environment"])
     time.tzset()
-    if VARIABLE in os.environ:
-        assert failpoints._order is not None
-        failpoints._order._file = Path(os.environ[VARIABLE])  # the file was chosen when the module was imported
+    if VARIABLE in os.environ:  # which was looked for when the module was imported
+        vars(failpoints)["_order"] = failpoints._KillOrder(Path(os.environ[VARIABLE]))
     if (user := command["user"]) is not None:
         os.setgroups([])
         os.setresgid(user, user, user)
@@ -247,14 +252,17 @@ def _main(commands: int) -> None:
             import_module(module.name)
     import jwt  # noqa: F401
 
+    from regsvc.cli.command_line import build_parser
     from regsvc.core.i18n.translation_files import read_built_in_texts
     from regsvc.notifications.mail.templates import read_built_in_templates
     from regsvc.web.pages import PAGE_TABLE, load_page
 
     read_built_in_texts()  # cached, so children need not read them again
     read_built_in_templates()
+    build_parser()
     for page in PAGE_TABLE:
         load_page(page)
+    vars(yaml)["safe_load"] = parse_yaml_quickly
     gc.freeze()  # so that a collection in a child does not copy the existing objects
     command = _Forker(socket.socket(fileno=commands)).serve()
     if command is not None:

@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -39,6 +38,7 @@ from tests.support.authme.game_server import GameServer
 from tests.support.daemon import to_toml
 from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
+from tests.support.quick_start import parse_yaml_quickly
 
 CALLER = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
 OLIVIA = Principal(
@@ -47,9 +47,6 @@ OLIVIA = Principal(
     "Olivia",
 )
 PASSWORD = "the-web-password"
-
-parse_quickly = partial(yaml.load, Loader=yaml.CSafeLoader)
-"""libyaml instead of the parser in Python, which would take a third of the time that opening an app takes."""
 
 Settings = Mapping[str, object]
 
@@ -234,7 +231,7 @@ def open_app(game: GameServer, directory: Path, clock: ManualClock, given: Setti
     named = {**usual, **given}
     file = to_toml({"team_chat": named.pop("team_chat", [])})  # type: ignore[dict-item]
     config = load_config(directory / "companion.toml", {}, named, file)
-    with mock.patch.object(yaml, "safe_load", parse_quickly):
+    with mock.patch.object(yaml, "safe_load", parse_yaml_quickly):
         context = open_context(config, now=clock)
     app = App(context, "http://127.0.0.1:8080")
     context.prepare()

@@ -13,6 +13,7 @@ from tests.support.authme.authme_like import offline_uuid
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.plugin_jars import AUTHME as AUTHME_PLUGIN
 from tests.support.authme.plugin_jars import write_jar
+from tests.support.quick_start import parse_yaml_quickly
 
 # AuthMe's default column name → the key of its config.yml that renames it.
 COLUMN_KEYS = {
@@ -96,7 +97,7 @@ class GameServer:
 
     def change_authme(self, changes: Mapping[str, object]) -> None:
         """Set keys of AuthMe's config.yml by their path: `{"settings.security.passwordHash": "BCRYPT"}`."""
-        config: dict[str, Any] = yaml.safe_load(self.authme_config.read_text(encoding="utf-8"))
+        config: dict[str, Any] = parse_yaml_quickly(self.authme_config.read_text(encoding="utf-8"))
         for path, value in changes.items():
             _set(config, path, value)
         self._write_authme(config)
