@@ -22,6 +22,8 @@ _BATCH: Final = 10_000
 
 _NAMES: Final = 2_000
 """Names alone are read in longer pages."""
+_PAIRS: Final = 50
+"""Names with moments in one statement: MariaDB compares each row with each of them; of 500 it reads the whole table."""
 _IDS_PER_RUN: Final = 50_000
 """Ids of users that a run compares with those in the sync records, in about 30 ms."""
 
@@ -275,7 +277,7 @@ class ChangedRows:
     def clear(self, marks: Collection[ChangeMark]) -> None:
         """Clear the marks of rows that were looked at and need nothing."""
         for table in (User, SyncRecord):
-            for page in pages_of([mark for mark in marks if mark.table is table]):
+            for page in pages_of([mark for mark in marks if mark.table is table], _PAIRS):
                 self._clear(table, page)
 
     def _clear(self, table: type[User] | type[SyncRecord], marks: Collection[ChangeMark]) -> None:
