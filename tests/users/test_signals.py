@@ -18,7 +18,7 @@ from regsvc.users.notes import Notes
 from regsvc.users.signals import FindAccounts, Signal, copy_addresses, find_nothing
 from regsvc.users.user_list import UserList
 from regsvc.users.user_query import UserQuery
-from tests.support.database_fixtures import MakeUser
+from tests.support.database_fixtures import MakeUser, insert_rows
 from tests.support.manual_clock import ManualClock
 from tests.support.statements import recorded_statements
 
@@ -119,12 +119,12 @@ def test_a_crowded_network_takes_nothing_from_the_others(arrive: Arrive) -> None
     arrive("Bob", "198.51.100.7")
     arrive("Carla", "198.51.100.8", "rejected")
     same = {"status": "approved", "applied_status": "approved", "origin": "registered"}
+    same |= {"created_at": User.get().created_at}
     crowd = [
         {"username": f"Crowd_{n}", "username_key": f"crowd_{n}", "registration_ip": f"203.0.113.{n % 250}", **same}
         for n in range(2000)
     ]
-    for start in range(0, 2000, 200):
-        User.insert_many([row | {"created_at": User.get().created_at} for row in crowd[start : start + 200]]).execute()
+    insert_rows(User, crowd)
     arrive("Griefer", "203.0.113.99", "banned")
     signals = told()
     assert signals["Bob"] == [("same_network", 1, ["Carla"])]
@@ -200,11 +200,12 @@ def test_minecraft_accounts(arrive: Arrive) -> None:
 
 def test_a_page_costs_three_statements(arrive: Arrive) -> None:
     """The list with its total, earlier decisions, and all else."""
+    clients: list[dict[str, object]] = []
     for number in range(100):
         user = arrive(f"Player_{number}", f"203.0.{number}.7" if number % 2 else f"2001:db8:{number}::1")
-        KnownClient.insert_many(
-            [{"user": user, "client": f"10.{near}.{number}.1", "last_login_at": user.created_at} for near in range(6)]
-        ).execute()
+        for near in range(6):
+            clients.append({"user": user, "client": f"10.{near}.{number}.1", "last_login_at": user.created_at})
+    insert_rows(KnownClient, clients)
     if isinstance(User._meta.database, Database):
         with recorded_statements() as statements:
             assert len(queue()) == 100
