@@ -3,14 +3,17 @@
 import http.client
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
+from time import monotonic
 from typing import IO, Any
 from urllib.parse import urlencode
 
@@ -22,6 +25,10 @@ HOST = "127.0.0.1"
 READY = "companion ready on "
 START_TIMEOUT = 30.0  # seconds
 STOP_TIMEOUT = 15.0  # the daemon promises 10
+
+_KEPT_FOR = 1.0  # seconds
+_OF_BROKEN_REQUESTS = (400, 408, 411, 413, 415, 417, 431)
+"""Statuses after which a server may end the connection, without that we see it in time."""
 
 Config = Mapping[str, Mapping[str, Any]]
 
@@ -84,6 +91,7 @@ class Daemon:
         self._readers: list[threading.Thread] = []
         self._open_streams = 0
         self._news = threading.Condition()
+        self._kept: list[tuple[http.client.HTTPConnection, float]] = []  # of the last request, and since when; or none
         directory.mkdir(parents=True, exist_ok=True)
         self.write_config(config)
 
@@ -164,6 +172,8 @@ class Daemon:
         for reader in self._readers:
             reader.join()
         self._process = None
+        while self._kept:
+            self._kept.pop()[0].close()
         return status
 
     def wait_for_log(self, text: str, timeout: float = 10.0) -> bool:
@@ -194,23 +204,40 @@ class Daemon:
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """One request on a connection of its own; OSError when no process listens."""
+        """Send a request, on a connection kept from the last one if it can be; OSError when no process listens."""
         sent = dict(headers or {})
         if json is not None:
             body = to_json(json)
             sent.setdefault("Content-Type", "application/json")
         if token is not None:
             sent["Authorization"] = f"Bearer {token}"
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=30)
+        connection = self._take_connection()
         try:
             connection.request(method, path, body=body, headers=sent)
             response = connection.getresponse()
             reply = Reply(response.status, response.headers, response.read())
-        finally:
+        except BaseException:
             connection.close()
+            raise
+        if self._kept or not self.is_running or reply.status >= 500 or reply.status in _OF_BROKEN_REQUESTS:
+            connection.close()
+        else:
+            self._kept.append((connection, monotonic()))
         content_type = reply.headers.get("Content-Type", "")
         check_reply(method, path, reply.status, content_type, reply.body, is_legacy=self._is_legacy)
         return reply
+
+    def _take_connection(self) -> http.client.HTTPConnection:
+        """Return the kept connection unless the daemon has closed it, or soon will; else a new one."""
+        with suppress(IndexError):
+            kept, since = self._kept.pop()
+            if kept.sock is not None and monotonic() - since < _KEPT_FOR:
+                closed = select.poll()
+                closed.register(kept.sock, select.POLLIN)
+                if not closed.poll(0):
+                    return kept
+            kept.close()
+        return http.client.HTTPConnection(HOST, self.port, timeout=30)
 
     def _read(self, stream: IO[str], lines: list[str]) -> None:
         with stream:
