@@ -28,10 +28,11 @@ from regsvc.core.rights import Team
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker, open_database
 from regsvc.database.models import APPROVED, PENDING, User, bind_models
+from regsvc.database.prepared import PreparedQuery, slot
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
-from tests.support.database_fixtures import KEY, InParallel, MakeSessions, MakeUser
+from tests.support.database_fixtures import KEY, InParallel, MakeSessions, MakeUser, insert_rows
 from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
 from tests.support.services import MakeServices, ServiceHarness, open_services
@@ -86,6 +87,7 @@ def in_parallel(our_database: Database) -> InParallel:
 @pytest.fixture
 def make_user(our_database: Database, clock: ManualClock) -> MakeUser:
     """`make_user("Bob", status="approved")`; other columns have defaults."""
+    by_name = PreparedQuery(User, lambda: User.select().where(User.username_key == slot(User.username_key)))
 
     def make(username: str, **columns: Any) -> User:
         status = columns.pop("status", PENDING)
@@ -101,7 +103,8 @@ def make_user(our_database: Database, clock: ManualClock) -> MakeUser:
             "created_at": clock(),
             **columns,
         }
-        made: User = User.get_by_id(User.insert(row).execute())
+        insert_rows(User, [row])
+        made: User = by_name.first(username_key=row["username_key"])
         return made
 
     return make
