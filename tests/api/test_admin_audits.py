@@ -80,8 +80,7 @@ def test_an_entry_says_who_what_whom_when_and_whence(stack: Stack) -> None:
 def test_the_newest_entry_comes_first_in_the_order_of_the_actions(stack: Stack) -> None:
     people = [stack.approved("bob") for _number in range(3)]
     entries = ask(stack, size=100)["audits"]
-    ids = [entry["id"] for entry in entries]
-    assert ids == sorted(ids, reverse=True)
+    assert entries == sorted(entries, key=lambda entry: (entry["timestamp"], entry["id"]), reverse=True)
     approved = [entry["target"] for entry in entries if entry["action"] == "user.approved"]
     assert approved[:3] == [person.name for person in reversed(people)]
 

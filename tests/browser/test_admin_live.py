@@ -100,6 +100,9 @@ def test_a_lost_network_is_noticed_at_once(stack: Stack, open_page: OpenPage) ->
     page.context.set_offline(True)
     expect(page.locator(".live")).to_have_text(olivia.say("not_live"))
     frank = stack.pending("frank")
+    olivia.go("#bans")
+    olivia.go("#queue")  # which cannot be loaded, until the network is back
+    expect(page.get_by_role("button", name=olivia.say("page.common.try_again"))).to_be_visible()
     page.context.set_offline(False)
     expect(page.locator(".live")).to_have_text(olivia.say("live"))
     olivia.show_list()

@@ -42,6 +42,7 @@ export const menu = () => views().filter(({ isInMenu = true }) => isInMenu);
 export class ViewSwitch {
   /** @type {ViewContext | null} of the view that is shown */
   current = null;
+  hasFailed = false; // whether it could not be loaded
 
   /** @param {Shell} shell */
   constructor(shell) {
@@ -61,6 +62,7 @@ export class ViewSwitch {
       return; // "#main", from the skip link
     }
     this.current?.end();
+    this.hasFailed = false;
     const { navBar, container } = this.shell;
     const context = new ViewContext(this.shell, view);
     this.current = context;
@@ -95,6 +97,7 @@ export class ViewSwitch {
       return await view.render(context, query);
     } catch (error) {
       const { message } = asRefusal(error);
+      this.hasFailed = !context.isOver;
       return [
         make("p", { class: "notice", "data-kind": "bad", role: "alert" }, message),
         button(t("try_again"), () => this.show(), ""),

@@ -31,7 +31,12 @@ const pendingBar = new PendingBar(pending, sender);
 const updates = new LiveUpdates(api, pending);
 const stream = new EventStream(api, {
   onEvent: handleEvent,
-  onState: (state) => shell?.navBar.showLive(state),
+  onState: (state) => {
+    shell?.navBar.showLive(state);
+    if (state.is === "live" && views?.hasFailed) {
+      views.show({ takesFocus: false });
+    }
+  },
 });
 
 /** @type {Shell | null} while an operator is logged in */
