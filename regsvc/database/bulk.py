@@ -159,9 +159,9 @@ def _columns_of(model: type[Model], rows: Sequence[Mapping[str, Any]]) -> dict[s
     for name in rows[0]:
         field = model._meta.fields[name]
         values = [row[name] for row in rows]
-        if not _PLAIN_TYPES.issuperset(map(type, values)):
-            if values.count(values[0]) == len(values):  # one moment for all of them
-                values = [field.db_value(values[0])] * len(values)
+        if values.count(values[0]) == len(values):  # one moment for all of them
+            values = [field.db_value(values[0])] * len(values)
+        elif not _PLAIN_TYPES.issuperset(map(type, values)):
             values = [value if type(value) in _PLAIN_TYPES else field.db_value(value) for value in values]
         columns[field.column_name] = values
     return columns

@@ -213,11 +213,10 @@ class SyncRunner:
         return self._reconcile_rows(run, names, self._players.find_many(names))
 
     def _reconcile_rows(self, run: SyncRun, names: Sequence[str], rows: Mapping[str, PlayerRow]) -> set[str]:
-        for name in (strange := [name for name in names if not is_findable(name)]):
-            run.add_conflict(name, actions.Conflict("name", "both"))  # AuthMe itself does not find it reliably
-        if strange:
-            names = [name for name in names if name not in strange]
-        accounts = self._reconciler.loader.load(names, rows)
+        strange = [name for name in names if not is_findable(name)]
+        for name in strange:  # AuthMe itself does not find it reliably
+            run.add_conflict(name, actions.Conflict("name", "both"))
+        accounts = self._reconciler.loader.load(list(filter(is_findable, names)) if strange else names, rows)
         return self._plan(run, accounts) if run.is_plan else self._reconcile(run, accounts, Scope(is_guarded=True))
 
     def _reconcile_without_players(self, run: SyncRun) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from regsvc.auth.sessions import Sessions
+from regsvc.database.bulk import insert_rows
 from regsvc.database.models import BaseModel, User
 
 KEY = b"the signing key, of more than thirty-two bytes"
@@ -19,16 +20,11 @@ class InParallel(Protocol):
     def __call__(self, rule: Callable[[], Any], threads: int) -> list[Any]: ...
 
 
-def insert_rows(model: type[BaseModel], rows: Sequence[Mapping[str, object]]) -> None:
-    """Insert many rows, all with values of the same fields; those of other fields are their defaults.
+def insert_whole(model: type[BaseModel], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert many rows that all name the same fields; the others get the model's defaults, as peewee would give them.
 
-    The statement is built once: peewee would build it around each value, which takes longer than the tests of a crowd.
+    peewee itself would build a statement around each value, which takes longer than the tests of a crowd.
     """
     meta = model._meta
-    full = [{**meta.get_default_dict(), **row} for row in rows]
-    fields = {name: meta.combined[name] for name in full[0]}
-    columns = ", ".join(f"`{field.column_name}`" for field in fields.values())
-    sql = f"INSERT INTO {meta.table_name} ({columns}) VALUES ({', '.join([meta.database.param] * len(fields))})"
-    values = [[field.db_value(row[name]) for name, field in fields.items()] for row in full]
     with meta.database.atomic():
-        meta.database.cursor().executemany(sql, values)
+        insert_rows(meta.database, model, [{**meta.get_default_dict(), **row} for row in rows])

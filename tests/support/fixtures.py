@@ -32,7 +32,7 @@ from regsvc.database.prepared import PreparedQuery, slot
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
-from tests.support.database_fixtures import KEY, InParallel, MakeSessions, MakeUser, insert_rows
+from tests.support.database_fixtures import KEY, InParallel, MakeSessions, MakeUser, insert_whole
 from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
 from tests.support.services import MakeServices, ServiceHarness, open_services
@@ -103,7 +103,7 @@ def make_user(our_database: Database, clock: ManualClock) -> MakeUser:
             "created_at": clock(),
             **columns,
         }
-        insert_rows(User, [row])
+        insert_whole(User, [row])
         made: User = by_name.first(username_key=row["username_key"])
         return made
 

@@ -18,7 +18,7 @@ from regsvc.users.notes import Notes
 from regsvc.users.signals import FindAccounts, Signal, copy_addresses, find_nothing
 from regsvc.users.user_list import UserList
 from regsvc.users.user_query import UserQuery
-from tests.support.database_fixtures import MakeUser, insert_rows
+from tests.support.database_fixtures import MakeUser, insert_whole
 from tests.support.manual_clock import ManualClock
 from tests.support.statements import recorded_statements
 
@@ -124,7 +124,7 @@ def test_a_crowded_network_takes_nothing_from_the_others(arrive: Arrive) -> None
         {"username": f"Crowd_{n}", "username_key": f"crowd_{n}", "registration_ip": f"203.0.113.{n % 250}", **same}
         for n in range(2000)
     ]
-    insert_rows(User, crowd)
+    insert_whole(User, crowd)
     arrive("Griefer", "203.0.113.99", "banned")
     signals = told()
     assert signals["Bob"] == [("same_network", 1, ["Carla"])]
@@ -205,7 +205,7 @@ def test_a_page_costs_three_statements(arrive: Arrive) -> None:
         user = arrive(f"Player_{number}", f"203.0.{number}.7" if number % 2 else f"2001:db8:{number}::1")
         for near in range(6):
             clients.append({"user": user, "client": f"10.{near}.{number}.1", "last_login_at": user.created_at})
-    insert_rows(KnownClient, clients)
+    insert_whole(KnownClient, clients)
     if isinstance(User._meta.database, Database):
         with recorded_statements() as statements:
             assert len(queue()) == 100

@@ -13,7 +13,7 @@ from regsvc.users import user_list
 from regsvc.users.gates import Gates
 from regsvc.users.user_list import UserList
 from regsvc.users.user_query import UserQuery
-from tests.support.database_fixtures import insert_rows
+from tests.support.database_fixtures import insert_whole
 from tests.support.each import assert_each
 from tests.support.manual_clock import ManualClock
 
@@ -92,7 +92,7 @@ def crowd(our_database: Database, clock: ManualClock, monkeypatch: pytest.Monkey
             allowed.append(of | {"since": clock()})
     marked: tuple[type[User | SyncRecord], ...] = User, SyncRecord
     for model, rows in ((User, users), (SyncRecord, records), (Allowed, allowed), (StoredQuestionnaire, results)):
-        insert_rows(model, rows)
+        insert_whole(model, rows)
     for model in marked:
         model.update(changed_at=None).execute()
     if not isinstance(our_database, SqliteDatabase):
