@@ -323,7 +323,8 @@ def _select(
     registered = f"SELECT {person}, 'registration', u.registration_ip FROM regsvc_user u"  # noqa: S608
     selections = [
         (registered, "u.registration_ip", "", limit),
-        (registered, "u.registration_ip", f"u.status = '{BANNED}' AND ", _SHOWN),
+        # with the plus, SQLite does not read all who are banned to find those of an address
+        (registered, "u.registration_ip", f"+u.status = '{BANNED}' AND ", _SHOWN),
         (f"SELECT {person}, 'login', a.client FROM regsvc_known_client a {joined}", "a.client", "", limit),  # noqa: S608
         (f"SELECT {person}, a.source, a.address FROM regsvc_player_address a {joined}", "a.address", "", limit),  # noqa: S608
     ]
