@@ -101,14 +101,15 @@ def test_olivia_closes_registration_from_a_phone(stack: Stack, open_page: OpenPa
     olivia = Operator(open_page("/admin", size="phone")).log_in()
     olivia.go("#server")
     page, say = olivia.page, olivia.say
+    page.locator("textarea[data-language=en]").fill("We move on Sunday.")
     page.get_by_role("button", name=say("registration_close")).click()
     expect(page.locator(".badge", has_text=say("registration_is_closed"))).to_be_visible()
     expect(open_page("/register").get_by_text("Registration is currently closed.")).to_be_visible()
 
     page.get_by_role("button", name=say("registration_open")).click()
     expect(page.locator(".badge", has_text=say("registration_is_open"))).to_be_visible()
-    page.locator("textarea[data-language=en]").fill("We move on Sunday.")
-    page.get_by_role("button", name=say("announcement_save")).click()
+    with page.expect_response("**/announcement"):
+        page.get_by_role("button", name=say("announcement_save")).click()
     expect(open_page("/").locator(".announcement")).to_contain_text("We move on Sunday.")
     stack.post("/api/admin/server/announcement", {"texts": {}}, token=stack.olivia())
 

@@ -38,8 +38,13 @@ class ServerPage {
   /** Throws a Refusal. */
   async load() {
     const server = await this.context.api.get("admin/server");
-    replaceContent(this.registration, this.renderRegistration(server));
+    this.showRegistration(server);
     replaceContent(this.announcement, this.renderAnnouncement(server));
+  }
+
+  /** @param {Server} server */
+  showRegistration(server) {
+    replaceContent(this.registration, this.renderRegistration(server));
   }
 
   /** @param {Server} server */
@@ -88,7 +93,9 @@ class ServerPage {
    * @param {number | null} opensAt
    */
   async setOpen(open, opensAt) {
-    await this.send(() => this.context.api.post("admin/server/registration", { open, opensAt }));
+    const change = () => this.context.api.post("admin/server/registration", { open, opensAt });
+    // not the announcement, which may be half typed
+    await sendChange(change, async () => this.showRegistration(await this.context.api.get("admin/server")));
   }
 
   /** @param {HTMLElement[]} fields */
@@ -98,12 +105,10 @@ class ServerPage {
     for (const text of fields.flatMap((field) => [...field.querySelectorAll("textarea")])) {
       texts[text.dataset.language ?? ""] = text.value;
     }
-    await this.send(() => this.context.api.post("admin/server/announcement", { texts }));
-  }
-
-  /** @param {() => Promise<{ message?: string }>} change */
-  async send(change) {
-    await sendChange(change, () => this.load());
+    await sendChange(
+      () => this.context.api.post("admin/server/announcement", { texts }),
+      () => this.load(),
+    );
   }
 }
 
