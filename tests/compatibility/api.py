@@ -67,6 +67,8 @@ class _Walk:
         access = operation.get("security", [{}])
         for kinds in access:
             offer(f"{route}: may be asked with {' and '.join(sorted(kinds)) or 'no token'}")
+        if "x-permission" in operation:
+            self.promises.demands.add((route, f"{route}: needs the permission {operation['x-permission']}"))
         for parameter in operation.get("parameters", []):
             place = f"{route}: takes {parameter['in']} parameter {parameter['name']}"
             offer(place)

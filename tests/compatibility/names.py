@@ -56,6 +56,8 @@ def _config_keys() -> Iterator[str]:
     for section, declaring in {**SECTIONS, f"{DOWNLOADS}.NAME": Download, **LISTED}.items():
         for name, key in keys_of(declaring).items():
             yield f"{section}.{name}"
+            if key.is_secret:
+                yield f"{section}.{name}_file"
             yield from (f"{section}.{name} = {choice!r}" for choice in key.choices)
 
 

@@ -83,6 +83,10 @@ def ask_for_a_token(whole: Any) -> None:
     whole["paths"]["/api/server/status"]["get"]["security"] = [{"accessToken": []}]
 
 
+def need_another_permission(whole: Any) -> None:
+    whole["paths"]["/api/admin/users"]["get"]["x-permission"] = "users.manage"
+
+
 def need_a_parameter(whole: Any) -> None:
     new = {"name": "edition", "in": "query", "required": True, "schema": {"type": "string"}}
     whole["paths"]["/api/server/status"]["get"].setdefault("parameters", []).append(new)
@@ -101,6 +105,7 @@ def need_a_parameter(whole: Any) -> None:
         (reply_with_null, "demanded: POST /api/register: 201: has username: may be of type null"),
         (shorten_a_field, "tighter: POST /api/register: takes invitation: maxLength 50"),
         (ask_for_a_token, "gone: GET /api/server/status: may be asked with no token"),
+        (need_another_permission, "demanded: GET /api/admin/users: needs the permission users.manage"),
         (need_a_parameter, "demanded: GET /api/server/status: needs query parameter edition"),
     ],
 )

@@ -68,7 +68,7 @@ WITH_PACKAGE = (
     Step("docs/moving.md", "companion import --from verifymc /srv/minecraft/plugins/VerifyMC\n"),
     Step("docs/operations.md", "systemctl stop companion\ncompanion restore", before="rm -r /var/lib/companion/*"),
     Step("docs/upgrade.md", "companion version"),
-    Step("docs/upgrade.md", "# the new version beside the old one, for the check alone\ndpkg-deb", before="cd /dist"),
+    Step("docs/upgrade.md", "dpkg-deb --extract", before="cd /dist"),
     Step("docs/operations.md", "journalctl"),
     Step(
         "docs/hosting.md",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from regsvc import __version__
 from regsvc.cli import command_line
 from regsvc.cli.shipped_files import read_shipped
 from regsvc.config.sections import Config
@@ -87,6 +88,7 @@ def test_the_playbook_is_made_of_tasks_and_of_options_that_exist(capsys: pytest.
     variables = set(re.findall(r"\bcompanion_[a-z_]+", "".join(file.read_text("utf-8") for file in files)))
     registered = {task["register"] for task in tasks if "register" in task}
     host_variables = documents["hosts.yml"]["game_hosts"]
+    assert host_variables["vars"]["companion_version"] == __version__
     set_somewhere = {
         *documents["roles/companion/defaults/main.yml"],
         *host_variables["vars"],
