@@ -3,7 +3,7 @@
 import sys
 from typing import Final
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 CRYPTOGRAPHY: Final = "cryptography"
 # PyMySQL, PyJWT and passlib would import it: 8 MiB, for what one kind of login to MySQL alone needs
