@@ -137,6 +137,7 @@ LEGACY_HASHES_KEY = "settings.security.legacyHashes"
 DIALOGS_KEY = "settings.registration.dialog"
 
 _OLD_SALT_COLUMN = "ExternalBoardOptions.mySQLColumnSalt"  # the key's path up to AuthMe 5.4
+_PROMPT_SECONDS = 30
 _OPTIONAL_COLUMNS = frozenset({"salt", "group", "uuid", "premium_uuid"})
 
 
@@ -244,6 +245,8 @@ class AuthMeConfig:
     unregisters_after_minutes: int = _key("settings.registration.email.unregisterAfterMinutes", 10)
     purges_by_itself: bool = _key("Purge.useAutoPurge", False)
     purges_after_days: int = _key("Purge.daysBeforeRemovePlayer", 60)
+    limbo_persistence: str = _key("limbo.persistence.type", "INDIVIDUAL_FILES")
+    prompt_seconds: int = _PROMPT_SECONDS  # for which a player may stand at the login prompt; 0: for ever
     mail: MailAccount = MailAccount()
     ignored: tuple[IgnoredValue, ...] = field(default=(), compare=False)
 
@@ -252,6 +255,11 @@ class AuthMeConfig:
         """Path of AuthMe's database file with the SQLITE backend, beside its config.yml."""
         folder = Path() if self.source is None else self.source.parent
         return folder / f"{self.database}.db"
+
+    @property
+    def writes_notes(self) -> bool:
+        """Whether AuthMe notes on disk whose op it holds (`plugin_bridge.authme.limbo`)."""
+        return self.limbo_persistence.strip().upper() != "DISABLED"
 
     @property
     def lock_group(self) -> int | None:
@@ -382,6 +390,7 @@ def read_authme_config(path: Path) -> AuthMeConfig:
         legacy_hashes=legacy,
         password_rule=_read_password_rule(document),
         name_rule=_read_name_rule(document),
+        prompt_seconds=_read_prompt_seconds(document),
         dialogs=_read_dialogs(document),
         unrestricted_names=tuple(
             sorted({name.lower() for name in document.texts("settings.unrestrictions.UnrestrictedName", ())})
@@ -465,6 +474,12 @@ def _read_pattern(document: ConfigDocument, path: str, default: HostPattern, sub
     return compile_java_pattern(document.text(path, default.text), path, substitute)
 
 
+def _read_prompt_seconds(document: ConfigDocument) -> int:
+    """Return for how long a player may stand at the prompt. Versions after 6.0.0 have a key for each kind of prompt."""
+    before = document.number("settings.restrictions.timeout", _PROMPT_SECONDS)
+    return max(0, document.number("settings.restrictions.loginTimeout", before))
+
+
 def _read_dialogs(document: ConfigDocument) -> tuple[str, ...]:
     """Return the keys of the dialogs that are on. AuthMe 6 writes the section itself; others know no dialogs."""
     if not isinstance(document.find(DIALOGS_KEY), dict):
@@ -489,6 +504,7 @@ def _override_algorithm(name: str, key: str) -> str:
 
 _KEYS: dict[str, str] = {
     "port": "DataSource.mySQLPort",
+    "prompt_seconds": "settings.restrictions.timeout",
     **{part.name: part.metadata["key"] for part in fields(AuthMeConfig) if "key" in part.metadata},
     **{f"columns.{part.name}": part.metadata["key"] for part in fields(ColumnNames)},
 }

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.allowlist import AllowlistConsole, AllowlistFile
 from plugin_bridge.server.plugin_jar import PluginJar
@@ -182,7 +183,7 @@ class App:
         """Sessions, durable limits, the audit log, live events for admins."""
         auth = self._config.auth
         self.audit = self.services.audit = Audit(self._now)
-        self.team = Team(self.context.level_of)
+        self.team = Team(self.context.level_of, self.context.protected_level_of)
         self.sessions = self.services.sessions = Sessions(
             signing=self.context.keys.signing,
             now=self._now,
@@ -215,7 +216,7 @@ class App:
         self.hashing = PasswordHashing(self.live, self.hash_pool)
         bedrock_names = BedrockNames(bedrock.enabled, bedrock.prefix, compile_pattern(bedrock.username_regex))
         self.credential_rules = CredentialRules(
-            self.live, bedrock_names, self.context.ops.names, has_authme=self._players.is_enabled
+            self.live, bedrock_names, self.context.operators.names, has_authme=self._players.is_enabled
         )
         queues = QueueCollector(self.worker, self.list_worker, self.hash_pool, self.loop_lag)
         self.metrics.register(ProcessCollector(), queues)
@@ -333,7 +334,7 @@ class App:
         sync_context = SyncContext(
             self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
         )
-        self.reconciler = Reconciler(sync_context, self.live, context.ops.names)
+        self.reconciler = Reconciler(sync_context, self.live, context.operators.names)
         self.allowlist = self._make_allowlist()
         self.sync = self.services.sync = SyncService(
             self.sync_worker,
@@ -361,7 +362,7 @@ class App:
             partial(read_list_config, self.live, adopts=not self._players.is_enabled),
             self._now,
             is_on=self.gates.keeps_list,
-            find_operators=self.context.ops.uuids,
+            find_operators=self.context.operators.uuids,
         )
 
     def _wire_captchas(self) -> None:
@@ -516,7 +517,7 @@ class App:
 
     def _wire_own_account(self) -> None:
         """Users' own accounts: address, export, deletion, sessions, second factor."""
-        ops = self.context.ops
+        operators = self.context.operators
         self.services.email_changes = EmailChanges(
             access=self.access,
             worker=self.worker,
@@ -538,7 +539,7 @@ class App:
             checker=self.checker,
             decisions=self.services.decisions,
             mail_queue=self.mail_queue,
-            is_operator=lambda username: name_key(username) in ops.names(),
+            is_operator=lambda username: operators.find(name_key(username)) is not None,
             live=self.live,
             now=self._now,
         )
@@ -573,7 +574,7 @@ class App:
 
     def _wire_admin(self) -> None:
         """Views of operators: users, mails, health, findings of the doctor."""
-        services, worker, now, ops = self.services, self.worker, self._now, self.context.ops
+        services, worker, now, operators = self.services, self.worker, self._now, self.context.operators
         services.team_roles = self.team_roles = TeamRoles(
             database=self._database,
             team=self.team,
@@ -584,11 +585,11 @@ class App:
             accounts=self.team_accounts,
             invitations=self.invitations,
             audit=self.audit,
-            operators=ops.names,
-            level_of=self.context.level_of,
+            operators=operators.names,
+            level_of=self.context.protected_level_of,
             announce=lambda user: self.webhook.enqueue("role_changed", user.username, user.status),
         )
-        self.lost_rights = LostRights(self.team_roles, ops, self.live)
+        self.lost_rights = LostRights(self.team_roles, operators, self.live, now)
         self.sync.before_run = self._note_typed_roles
         services.gates = self.gates
         find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code
@@ -688,6 +689,12 @@ class App:
         """Let services run, since the database has our tables, or keep them from it: clients get 503."""
         for worker in self._workers:
             worker.is_open = is_open
+
+    def apply_authme(self, authme: AuthMeConfig) -> None:
+        """Take AuthMe's rules from its changed config. Raises `ConfigError`, changing nothing."""
+        self.live.apply_authme(authme)
+        if self.context.operators.notes is not None:
+            self.context.operators.notes.settings = authme
 
     def end_streams(self) -> None:
         """End all live streams, and every one opened later."""

@@ -241,7 +241,7 @@ def _check_config(config: Config, app: App) -> int:
         print(f"/whitelist add NAME in the game, for users who wait or were rejected: {effect} (allowlist.on_added)")
     if config.servers:
         print(f"further game servers: {', '.join(server.name for server in config.servers)}")
-    print(f"operators: {len(context.ops.names())}")
+    print(f"operators: {len(context.operators.names())}")
     print(_NOT_CHECKED)
     return 0
 

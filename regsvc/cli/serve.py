@@ -154,7 +154,7 @@ class Daemon:
             context.authme,
             context.properties_files,
             context.uuids,
-            app.live.apply_authme,
+            app.apply_authme,
             app.live.apply_other_authmes,
             pending_restart,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
 
+from plugin_bridge.server.operators import Operator
 from regsvc.auth.rate_limits import REGISTRATIONS, WindowKey, Windows
 from regsvc.database.migrations.upgrade_from_preview import BASELINE
 from regsvc.database.migrator import MIGRATION, list_migrations
@@ -26,6 +27,7 @@ _NEWEST_MAILS: Final = (
     " AND (outcome IN ('sent', 'failed') OR (outcome IS NULL AND last_error IS NOT NULL)) ORDER BY id DESC LIMIT 20"
 )
 _ALLOWLIST: Final = 105  # the migration that makes its table
+_OPERATORS: Final = 109  # the migration that made their table
 _TEAM: Final = 106
 """The migration that made the table of API tokens."""
 _LONG_AGO_SQLITE: Final = "since < strftime('%Y-%m-%d %H:%M:%f', 'now', '-10 minutes')"
@@ -105,6 +107,9 @@ class OwnTables:
     """When each active API token was last used, or made, by its name."""
     leases: frozenset[str]
     """Names of the leases that are held."""
+    operators: tuple[Operator, ...]
+    """Operators as the daemon last saw them."""
+    former_operators: tuple[Operator, ...]
 
 
 def require_no_migration(database: ReadOnlyDatabase) -> None:
@@ -127,6 +132,11 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         raise
     if newest is None:
         return None
+    known = database.rows("SELECT * FROM regsvc_operator") if int(newest) >= _OPERATORS else []
+    operators = {
+        row["username_key"]: Operator(row["username"], row["level"], row["uuid"], note=row["note"]) for row in known
+    }
+    former = {str(row["username_key"]) for row in known if row["left_at"] is not None}
     # before this version's first start the tables are those of an older one: all columns, and a table's old name
     records = "regsvc_sync_record" if int(newest) >= BASELINE else "regsvc_player"
     listed = "regsvc_allowlist" if int(newest) >= _ALLOWLIST else ""
@@ -170,6 +180,8 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         waiting_mails=int(waiting),
         token_uses=_token_uses(database) if int(newest) >= _TEAM else {},
         leases=_leases(database),
+        operators=tuple(it for key, it in operators.items() if key not in former),
+        former_operators=tuple(it for key, it in operators.items() if key in former),
     )
 
 
