@@ -174,6 +174,16 @@ class AuthMeLike:
             if not self.has_sessions:
                 self._update(name, hasSession=0)
 
+    def logout(self, name: str) -> None:
+        """`/logout`: an open session ends too."""
+        if self._online.pop(name.lower(), None) is not None:
+            self._update(name, isLogged=0)
+            self._update(name, hasSession=0)
+
+    def is_online(self, name: str) -> bool:
+        """Whether the player has logged in and neither left nor logged out."""
+        return name.lower() in self._online
+
     def change_password(self, name: str, old: str, new: str) -> bool:
         """`/changepassword`: the old one is compared with what was true at the login, not with the table."""
         remembered = self._online.get(name.lower())
@@ -195,11 +205,11 @@ class AuthMeLike:
         remembered = self._online.get(name.lower())
         if remembered is None or not remembered.is_made_from(password):
             return False
-        del self._online[name.lower()]
         return self.unregister_from_console(name)
 
     def unregister_from_console(self, name: str) -> bool:
         """`authme unregister NAME`: AuthMe calls a row that is not there deleted, too."""
+        self._online.pop(name.lower(), None)
         condition = f"{self.table.column('username')} = ?"
         self.table.database.execute(f"DELETE FROM {self.table.name} WHERE {condition}", (name.lower(),))
         return True

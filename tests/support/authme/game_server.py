@@ -1,6 +1,7 @@
 """Fake folder of a game server: the files that a real one writes, as far as the companion reads them."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,10 @@ class GameServer:
         return self.directory / "server.properties"
 
     @property
+    def usercache_file(self) -> Path:
+        return self.directory / "usercache.json"
+
+    @property
     def authme_directory(self) -> Path:
         return self.directory / "plugins" / "AuthMe"
 
@@ -66,7 +71,10 @@ class GameServer:
         return self.authme_directory / "config.yml"
 
     def write_operators(self, *names: str, levels: Mapping[str, int] | None = None) -> None:
-        """Replace ops.json; a level is 1 to 4, and 4 where `levels` does not say otherwise."""
+        """Replace ops.json; a level is 1 to 4, and 4 where `levels` does not say otherwise.
+
+        A running server does not read the file, and its next change overwrites it: see `BukkitServer.op`.
+        """
         levels = levels or {}
         entries = [
             {
@@ -78,6 +86,11 @@ class GameServer:
             for name in names
         ]
         self.ops_file.write_text(json.dumps(entries, indent=2), encoding="utf-8")
+
+    def operator_level(self) -> int:
+        """Return the level that `/op` gives: `op-permission-level` of server.properties."""
+        found = re.search(r"^op-permission-level=(\d+)$", self.properties_file.read_text("iso-8859-1"), re.MULTILINE)
+        return int(found[1]) if found else FULL_OPERATOR_LEVEL
 
     def write_properties(self, **changes: object) -> None:
         """Replace server.properties; `rcon_port=25575` stands for the line `rcon.port=25575`."""
