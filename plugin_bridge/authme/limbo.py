@@ -45,7 +45,7 @@ class LimboSettings(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class OpNote:
     """A note about one player."""
 
     place: Path
@@ -100,7 +100,7 @@ class LimboNotes:
         seconds = self.settings.prompt_seconds
         return _SLOW * seconds + _LEAVING if seconds > 0 else _ENDLESS_PROMPT
 
-    def find(self, uuid: str) -> Note | None:
+    def find(self, uuid: str) -> OpNote | None:
         """Return the note about the player with this UUID (with dashes); None: there is none."""
         if self._folder is None:
             return None
@@ -108,17 +108,17 @@ class LimboNotes:
         try:
             stamp = find_stamp(own)
             if stamp is not None:
-                return Note(own.parent, str(stamp), _read(own, _holds_op), stamp[2] / 1e9)
+                return OpNote(own.parent, str(stamp), _read(own, _holds_op), stamp[2] / 1e9)
             return self._find_in_segments(uuid)
         except OSError as problem:
-            return Note(own.parent, str(problem.errno), None)
+            return OpNote(own.parent, str(problem.errno), None)
 
     def held_among(self, uuids: Mapping[str, str]) -> dict[str, str]:
         """Return those of these UUIDs, by name, to whose players AuthMe gives op back. For up to a thousand of them."""
         notes = {name: self.find(uuid) for name, uuid in uuids.items()}
         return {name: uuids[name] for name, note in notes.items() if note is not None and note.holds_op}
 
-    def _find_in_segments(self, uuid: str) -> Note | None:
+    def _find_in_segments(self, uuid: str) -> OpNote | None:
         """Return the note from a file of many players' notes by UUID. Raises OSError."""
         assert self._folder is not None
         if (stamp := find_stamp(self._folder)) != self._listed:
@@ -130,9 +130,9 @@ class LimboNotes:
                 notes = {} if stamp is None else _read(path, lambda note: {it: _holds_op(note[it]) for it in note})
                 known = self._segments[path] = None if notes is None else (stamp, notes)
             if known is None:
-                unreadable = Note(path, f"{path.name} {stamp}", None)
+                unreadable = OpNote(path, f"{path.name} {stamp}", None)
             elif uuid in known[1]:
-                return Note(path, f"{path.name} {stamp}", known[1][uuid], stamp[2] / 1e9 if stamp is not None else 0)
+                return OpNote(path, f"{path.name} {stamp}", known[1][uuid], stamp[2] / 1e9 if stamp is not None else 0)
         return unreadable
 
 

@@ -1,7 +1,7 @@
-"""Who is an operator now: the one place that answers this, from ops.json and AuthMe's notes of its login prompt.
+"""Operators at this moment: the one place that answers who is one, by ops.json and AuthMe's notes of its prompt.
 
-The game owns that fact, and AuthMe borrows it: while somebody stands at its prompt under an operator's name, who may be
-anybody, the name is not in ops.json (`plugin_bridge.authme.limbo`). Such an operator is one all the same.
+The game owns that fact, and AuthMe borrows it: while a player stands at its prompt under an operator's name, who may
+be anybody, the name is not in ops.json (`plugin_bridge.authme.limbo`). Such an operator is one all the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from plugin_bridge.authme.limbo import SETTLES_AFTER, LimboNotes, Note
+from plugin_bridge.authme.limbo import SETTLES_AFTER, LimboNotes, LimboSettings, OpNote
 from plugin_bridge.server.files import HIGHEST_LEVEL, ListedOperator, OpsFile
 from plugin_bridge.server.player_uuids import offline_uuid
 
@@ -136,6 +136,11 @@ class Operators:
         with self._lock:
             self._dismissed -= frozenset(names)
 
+    def follow(self, settings: LimboSettings) -> None:
+        """Take the values of AuthMe's config after a change."""
+        if self.notes is not None:
+            self.notes.settings = settings
+
     # --- across restarts ---
 
     def remember(self, operators: Iterable[Operator]) -> None:
@@ -192,7 +197,7 @@ class Operators:
             del self._known[key], self._left[key]
             self._dismissed |= {key}
 
-    def _find_patience(self, note: Note | None) -> float:
+    def _find_patience(self, note: OpNote | None) -> float:
         """Return for how many seconds a name may be missing from ops.json without a note that says why."""
         if self.notes is None or not self._has_prompt:
             return 0

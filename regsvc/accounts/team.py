@@ -142,7 +142,7 @@ class _Source(Protocol):
 class LostRights:
     """End of what members of the team had open when they lost their rights, so that it does not revive with those.
 
-    Keeps in the database who is an operator, for the next process: see `remember_operators`.
+    Keeps the operators in the database, for the next process: see `remember_operators`.
     """
 
     def __init__(self, roles: TeamRoles, operators: Operators, live: LiveConfig, now: Clock) -> None:
@@ -175,10 +175,10 @@ class LostRights:
         return bool(dismissed) or not is_stored or self._needed_totp != self._needed_second_factor
 
     def end(self) -> None:
-        """End what operators had open when they lost their rights, and store who is an operator. Blocking.
+        """End what operators had open when they lost their rights, and store the operators. Blocking.
 
-        At the start, when somebody has ceased to be an operator, and when who needs a second factor has changed. Until
-        then it is refused as it is used. An ops.json that was never read ends nothing.
+        At the start, when an operator has ceased to be one, and when who needs a second factor has changed. Until then
+        it is refused as it is used. An ops.json that was never read ends nothing.
         """
         dismissed, is_needed, rows = self._operators.find_dismissed(), self._needed_totp, _rows_of(self._operators)
         if dismissed is None:

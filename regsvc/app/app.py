@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.allowlist import AllowlistConsole, AllowlistFile
 from plugin_bridge.server.plugin_jar import PluginJar
@@ -689,12 +688,6 @@ class App:
         """Let services run, since the database has our tables, or keep them from it: clients get 503."""
         for worker in self._workers:
             worker.is_open = is_open
-
-    def apply_authme(self, authme: AuthMeConfig) -> None:
-        """Take AuthMe's rules from its changed config. Raises `ConfigError`, changing nothing."""
-        self.live.apply_authme(authme)
-        if self.context.operators.notes is not None:
-            self.context.operators.notes.settings = authme
 
     def end_streams(self) -> None:
         """End all live streams, and every one opened later."""

@@ -132,11 +132,7 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         raise
     if newest is None:
         return None
-    known = database.rows("SELECT * FROM regsvc_operator") if int(newest) >= _OPERATORS else []
-    operators = {
-        row["username_key"]: Operator(row["username"], row["level"], row["uuid"], note=row["note"]) for row in known
-    }
-    former = {str(row["username_key"]) for row in known if row["left_at"] is not None}
+    operators = _operators(database) if int(newest) >= _OPERATORS else ((), ())
     # before this version's first start the tables are those of an older one: all columns, and a table's old name
     records = "regsvc_sync_record" if int(newest) >= BASELINE else "regsvc_player"
     listed = "regsvc_allowlist" if int(newest) >= _ALLOWLIST else ""
@@ -180,9 +176,18 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         waiting_mails=int(waiting),
         token_uses=_token_uses(database) if int(newest) >= _TEAM else {},
         leases=_leases(database),
-        operators=tuple(it for key, it in operators.items() if key not in former),
-        former_operators=tuple(it for key, it in operators.items() if key in former),
+        operators=operators[0],
+        former_operators=operators[1],
     )
+
+
+def _operators(database: ReadOnlyDatabase) -> tuple[tuple[Operator, ...], tuple[Operator, ...]]:
+    """Return operators and former operators."""
+    found: tuple[list[Operator], list[Operator]] = [], []
+    for row in database.rows("SELECT * FROM regsvc_operator ORDER BY username_key"):
+        operator = Operator(row["username"], row["level"], row["uuid"], note=row["note"])
+        found[row["left_at"] is not None].append(operator)
+    return tuple(found[0]), tuple(found[1])
 
 
 def _leases(database: ReadOnlyDatabase) -> frozenset[str]:
