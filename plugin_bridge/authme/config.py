@@ -29,7 +29,7 @@ from plugin_bridge.authme.rules import (
 )
 from plugin_bridge.hashers import HASHERS, UNSUPPORTED, HashingConfig, find_hasher
 from plugin_bridge.regular_files import require_regular_file
-from plugin_bridge.server.versions import REMOVED_ALGORITHMS, is_known_to_authme
+from plugin_bridge.server.versions import REMOVED_ALGORITHMS, is_fork, is_known_to_authme
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -135,6 +135,7 @@ _SSL_MODES = {
 PASSWORD_HASH_KEY = "settings.security.passwordHash"  # noqa: S105 - a key of config.yml
 LEGACY_HASHES_KEY = "settings.security.legacyHashes"
 DIALOGS_KEY = "settings.registration.dialog"
+PROXY_SECRET_KEY = "Hooks.proxySharedSecret"  # noqa: S105 - a key of config.yml
 
 _OLD_SALT_COLUMN = "ExternalBoardOptions.mySQLColumnSalt"  # the key's path up to AuthMe 5.4
 _PROMPT_SECONDS = 30
@@ -238,6 +239,7 @@ class AuthMeConfig:
     unactivated_group: int = _key("ExternalBoardOptions.nonActivedUserGroup", -1)
     bungeecord: bool = _key("Hooks.bungeecord", False)
     velocity: bool = _key("Hooks.velocity", False)
+    has_proxy_secret: bool | None = field(default=None, compare=False)  # None: no such key, as before AuthMe 6
     unrestricted_names: tuple[str, ...] = ()
     hooks_floodgate: bool = _key("Hooks.floodgate", False)
     bedrock_auto_login: bool = _key("3rdPartyFeature.features.bedrockAutoLogin", False)
@@ -297,8 +299,8 @@ class AuthMeConfig:
     @property
     def _has_ssl_mode(self) -> bool:
         """Whether the key of the fork AuthMeReReloaded counts, which AuthMe itself ignores."""
-        is_fork = self.version is None or "FORK" in self.version.upper()
-        return self.backend == Backend.MARIADB and self.mariadb_ssl_mode is not None and is_fork
+        may_be_fork = self.version is None or is_fork(self.version)
+        return self.backend == Backend.MARIADB and self.mariadb_ssl_mode is not None and may_be_fork
 
     @property
     def unverified_minutes(self) -> int:
@@ -392,6 +394,7 @@ def read_authme_config(path: Path) -> AuthMeConfig:
         name_rule=_read_name_rule(document),
         prompt_seconds=_read_prompt_seconds(document),
         dialogs=_read_dialogs(document),
+        has_proxy_secret=_has_proxy_secret(document),
         unrestricted_names=tuple(
             sorted({name.lower() for name in document.texts("settings.unrestrictions.UnrestrictedName", ())})
         ),
@@ -486,6 +489,13 @@ def _read_dialogs(document: ConfigDocument) -> tuple[str, ...]:
         return ()
     keys = (f"{DIALOGS_KEY}.preJoin.enable", f"{DIALOGS_KEY}.postJoin.enable")
     return tuple(key for key in keys if document.flag(key, True))
+
+
+def _has_proxy_secret(document: ConfigDocument) -> bool | None:
+    """Return whether requests of a proxy are signed; None without the key. The secret itself is not kept."""
+    if document.find(PROXY_SECRET_KEY) is None:
+        return None
+    return document.text(PROXY_SECRET_KEY, "").strip() != ""
 
 
 def _override_columns(columns: ColumnNames, given: Mapping[str, str]) -> ColumnNames:
