@@ -73,10 +73,13 @@ def op_is_held(facts: Facts) -> Iterator[Symptom]:
     notes, listed = facts.operators.notes, facts.listed_operators
     if notes is None or isinstance(listed, ServerFileError):
         return
-    for operator in (*facts.own_tables.operators, *facts.own_tables.former_operators):
-        note = notes.find(operator.player_uuid) if operator.name.lower() not in listed else None
+    tables = facts.own_tables
+    names = {uuid: name for name, uuid in facts.uuids.joined.items()}
+    names |= {operator.player_uuid: operator.name for operator in (*tables.operators, *tables.former_operators)}
+    for uuid, name in sorted(names.items(), key=lambda it: it[1]):
+        note = notes.find(uuid) if name.lower() not in listed else None
         if note is not None and note.holds_op and time.time() - note.written_at > notes.longest_prompt:
-            title = Sentence("AuthMe makes {name} an operator again at their next login.", name=operator.name)
+            title = Sentence("AuthMe makes {name} an operator again at their next login.", name=name)
             yield Symptom(title, where=str(note.place))
 
 
