@@ -132,10 +132,10 @@ def levels_do_not_hold(facts: Facts) -> Iterator[Sentence]:
     "game.operators_unregistered",
     Severity.RISKY,
     means="A name is an operator’s, and neither a user nor a player in AuthMe’s table has it.",
-    why="The first player who types /register under this name in the game is an operator there. On the web they are "
-    "pending, so approve the name only if you know who registered it.",
-    do="Create each operator’s account (companion users create NAME), or let them register in the game and approve it "
-    "(companion users approve NAME). Take names that nobody uses out of the list (/deop).",
+    why="AuthMe gives op back to registered players alone: whoever joins under this name takes op from it, and whoever "
+    "types /register has it. On the web they are pending, so approve the name only if you know who registered it.",
+    do="Create each operator’s account (companion users create NAME) before they join. Take names that nobody uses out "
+    "of the list (/deop).",
     where=FixLocation(Source.OPERATORS),
 )
 def operators_are_unregistered(facts: Facts) -> Iterator[Sentence]:
