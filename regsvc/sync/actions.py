@@ -10,6 +10,19 @@ from regsvc.sync.records import UserRecord
 
 
 @dataclass(frozen=True)
+class RowRequest:
+    """What a decision that a user may play requests of the row, where it does not say which password counts."""
+
+    intent: str | None = None
+    """The intent to record; None: the row needs nothing, or stays as it is."""
+    needs_password: bool = False
+    """Whether the row does not let the user in before a password is set, or chosen by an approval."""
+
+
+NO_REQUEST: Final = RowRequest()
+
+
+@dataclass(frozen=True)
 class SyncAction:
     """One step towards both sides being in sync."""
 
@@ -127,15 +140,19 @@ class Remove(RowAction):
     """Delete the row of a user that was deleted through us."""
 
 
-class EndBan(SyncAction):
+@dataclass(frozen=True)
+class StatusAction(SyncAction):
+    """A change of the user's status, with what it requests of the row where the user may play from now on."""
+
+    request: RowRequest = NO_REQUEST
+
+
+class EndBan(StatusAction):
     """End a ban whose time is over."""
 
 
-@dataclass(frozen=True)
-class ApplySqlEdit(SyncAction):
-    """Do for a status edited in SQL what the API would have done. `intent` is what an approval requests of the row."""
-
-    intent: str | None = None
+class ApplySqlEdit(StatusAction):
+    """Do for a status edited in SQL what the API would have done."""
 
 
 @dataclass(frozen=True)
