@@ -560,8 +560,8 @@ async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDeci
 async def unban(call: ApiHandler, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
     """Lift a ban: the user is approved.
 
-    A player whose row AuthMe deleted meanwhile is in the game again; one that was registered there anew stays locked, with
-    a warning.
+    A player whose row AuthMe deleted meanwhile is in the game again; one that was registered there anew stays locked,
+    with a warning.
     """
     return await change_status(call, request, "unban", "unbanned")
 
