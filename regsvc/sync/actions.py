@@ -93,12 +93,21 @@ class RemoveLock(PasswordAction):
     """Replace our lock with the password that was there, and record no base: the row does not belong to the user."""
 
 
+ConflictCause = Literal["unproven", "taken", "invalid", "refused", "unfindable", "collides", "foreign", "unapproved"]
+"""Of an e-mail: ours is proven, which the game's cannot be; the game's is another user's; is no address; AuthMe's table
+cannot hold ours. Of a name: AuthMe does not find it; takes it for another one; the row may be another person's; the row
+of a user who is not approved is left open.
+"""
+
+
 @dataclass(frozen=True)
 class Conflict:
     """A field on which the two sides differ, and the side whose value stays."""
 
     field: Literal["password", "email", "realname", "name"]
     kept: Literal["plugin", "companion", "both"]
+    why: ConflictCause | None = None
+    """Why each side keeps its own, where there are several causes for the field."""
 
 
 @dataclass(frozen=True)
