@@ -173,8 +173,8 @@ async def stream_application(call: ApiHandler, query: ApplicationQuery) -> None:
 async def change_answers(call: ApiHandler, request: ChangeAnswersRequest) -> ApplicationReply:
     """Replace the answers of an application that waits for review. If the new ones fail, the earlier ones stay.
 
-    The token is taken from the header alone. The limits are those of the questionnaire; failed answers start its
-    wait for the applicant's address.
+    The token is taken from the header alone. The limits are those of the questionnaire, and ten changes an hour and
+    thirty a day of one application; failed answers start its wait for the applicant's address.
     """
     call.services.status_limits.hit(call.address)
     answers = {key: to_answer(fields) for key, fields in request.answers.items()}

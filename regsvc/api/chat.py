@@ -199,6 +199,7 @@ def _redirect_refusal(call: ApiHandler, refusal: Refusal) -> bool:
     errors.ProviderUnavailable,
     errors.ChatNotMember,
     errors.ChatAccountTaken,
+    errors.RateLimited,
     errors.NotEnabled,
     redirects="A browser (`Accept: text/html`) is redirected to a page that shows the outcome.",
     credentials=(LINK_COOKIE, LINK_TOKEN, ACCESS_TOKEN),

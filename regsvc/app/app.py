@@ -440,7 +440,7 @@ class App:
     def _wire_chat(self) -> None:
         """Links to chat accounts."""
         config = self._config.chat
-        self.chat_links = ChatLinks(self._secrets, self.audit, self.webhook, self._now)
+        self.chat_links = ChatLinks(self._secrets, self.audit, self.webhook, self.limits, self._now)
         self.chat_requests = AuthorizationRequests(self._secrets, self._now)
         provider = None
         if config.platform:
@@ -509,7 +509,7 @@ class App:
         worker, tokens, live = self.worker, self.application_tokens, self.live
         applications = self.services.applications = Applications(worker, tokens, self.questionnaires, live, self._now)
         self.application_streams = self.services.application_streams = ApplicationStreams(applications)
-        rules = self.questionnaires, self.email_policy, self.captchas, self.mail_limits
+        rules = self.questionnaires, self.email_policy, self.captchas, self.mail_limits, self.limits
         told = self.questions, self.audit, self.webhook, self.mail_queue.wake_all
         self.services.application_changes = ApplicationChanges(
             self._database, worker, applications, tokens, *rules, live, *told

@@ -22,7 +22,7 @@ from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.units import format_duration
-from regsvc.database.bulk import insert_rows, shift
+from regsvc.database.bulk import insert_rows, select_rows, shift
 from regsvc.database.models import OutboxEntry
 from regsvc.database.prepared import PreparedQuery, slot
 
@@ -142,8 +142,12 @@ class Outbox:
         user_id: int | None = None,
         row_id: int | None = None,
         payload: str | None = None,
+        due_at: datetime | None = None,
     ) -> None:
-        """Enqueue an entry. It is sent once the transaction has committed and the delivery is woken."""
+        """Enqueue an entry. It is sent once the transaction has committed and the delivery is woken.
+
+        `due_at`: not before, for a recipient of its own: later entries for one wait for it.
+        """
         moment = self._now()
         entry: dict[str, object] = {
             "kind": self._kind,
@@ -155,7 +159,7 @@ class Outbox:
             "row_id": row_id,
             "payload": payload,
             "created_at": moment,
-            "next_attempt_at": moment,
+            "next_attempt_at": due_at or moment,
         }
         batched: list[dict[str, object]] | None = getattr(self._local, "batched", None)
         if batched is None:
@@ -291,6 +295,21 @@ class Outbox:
         }
         is_as_read = (OutboxEntry.id == entry.id) & (OutboxEntry.done_at == entry.done_at)
         return bool(OutboxEntry.update(changes).where(is_as_read, OutboxEntry.next_attempt_at.is_null()).execute())
+
+    def find_next_due(self, recipient: Recipient, every: timedelta) -> datetime | None:
+        """Return when the next entry for this recipient is due, of which there is one in each period.
+
+        None: one waits whose delivery has not begun, nor begins before the caller's transaction has ended.
+        """
+        moment, own = self._now(), OutboxEntry.recipient_key == recipient.key
+        last = OutboxEntry.select(fn.MAX(OutboxEntry.id)).where(own, OutboxEntry.kind == self._kind).scalar()
+        fields, database = [OutboxEntry.attempts, OutboxEntry.done_at], OutboxEntry._meta.database
+        found = select_rows(database, OutboxEntry, fields, OutboxEntry.id, [last] if last else [], for_update=True)
+        for attempts, done_at in found:
+            if done_at is None and attempts == 0:
+                return None
+            return min(max(moment, (done_at or moment) + every), moment + every)
+        return moment
 
     def is_any_due(self) -> bool:
         """Return whether an entry of any kind is due; one statement, which an index answers."""

@@ -33,11 +33,16 @@ from regsvc.users.user_details import QuestionnaireResult
 from regsvc.users.user_list import UserList, UserListItem
 
 KIND: Final = "team_chat"
+_UPDATE: Final = "update"
+"""Template of entries that bring a chat up to date once they are due; they are sent to nobody."""
+_UPDATE_EVERY: Final = timedelta(minutes=1)
+"""Period in which a chat is told at most once of one application's changed answers: as they are then."""
 TEST: Final = "test"
 """Verb of the button in the message that `companion team-chat test` sends."""
 _NEWS: Final = frozenset({"registered", "reopened", "question_answered"})
 """Events after which there is a new message, since an edited one is not noticed."""
-_CHANGES: Final = frozenset({"approved", "rejected", "banned", "deleted", "answers_changed", "question_asked"})
+_CHANGES: Final = frozenset({"approved", "rejected", "banned", "deleted", "question_asked"})
+_ANSWERS_CHANGED: Final = "answers_changed"
 _VERBS: Final = ("approve", "reject", "ask")
 _EVENTS_KEPT: Final = timedelta(minutes=15)
 _MAX_NAME: Final = 100
@@ -66,19 +71,44 @@ class TeamChatQueue:
         self._language = language
         self._now = now
         self._platforms = sorted({chat.platform for chat in chats})
-        self.outbox = Outbox(now, KIND, _RETRY_POLICY, on_sent=self._keep_told, on_finished=on_finished)
+        self._on_finished = on_finished
+        self.outbox = Outbox(now, KIND, _RETRY_POLICY, on_sent=self._keep_told, on_finished=self._count)
 
     def language_of(self, chat: TeamChat) -> str:
         """Return the language of the chat's messages."""
         return chat.language or self._language
 
     def enqueue(self, event: WebhookEvent | str, username: str) -> None:
-        """Enqueue what every chat is to show of this user, in the transaction of the event."""
-        if event not in _NEWS and event not in _CHANGES:
-            return
+        """Enqueue what every chat is to show of this user, in the transaction of the event.
+
+        Changed answers, as many as the applicant likes, are one update a minute; the transaction has locked the user.
+        """
+        if event == _ANSWERS_CHANGED:
+            self._enqueue_updates(username)
+        elif event in _NEWS or event in _CHANGES:
+            for chat in self.chats.values():
+                self._put(event, chat, username)
+
+    def refresh(self, username: str) -> None:
+        """Enqueue at once what every chat is to show of this user: a member has met what is out of date."""
+        for chat in self.chats.values():
+            self._put(_ANSWERS_CHANGED, chat, username)
+
+    def _put(self, event: str, chat: TeamChat, username: str) -> None:
         payload = json.dumps({"username": username}, ensure_ascii=False)
+        self.outbox.put(event, Recipient(chat.name, chat.name), self.language_of(chat), payload=payload)
+
+    def _enqueue_updates(self, username: str) -> None:
+        """Enqueue an update for every chat, unless one waits, which will tell this change, too.
+
+        It has a recipient of its own, so that no other application waits for it, and becomes an entry of the chat.
+        """
+        payload = json.dumps({"update": username}, ensure_ascii=False)
         for name, chat in self.chats.items():
-            self.outbox.put(event, Recipient(name, name), self.language_of(chat), payload=payload)
+            recipient = Recipient(name, f"{name} {name_key(username)}")
+            due_at = self.outbox.find_next_due(recipient, _UPDATE_EVERY)
+            if due_at is not None:
+                self.outbox.put(_UPDATE, recipient, self.language_of(chat), payload=payload, due_at=due_at)
 
     def enqueue_test(self, chat: TeamChat, number: int) -> None:
         """Enqueue a test message, for the daemon that is connected."""
@@ -105,9 +135,16 @@ class TeamChatQueue:
 
     def _keep_told(self, message: OutboxEntry) -> None:
         """Record which messages there are, as `TeamChatTransport.send` left them in the payload."""
-        for row_id, changes in json.loads(message.payload or "{}").get("told", {}).items():
+        payload = json.loads(message.payload or "{}")
+        if message.template == _UPDATE:
+            self._put(_ANSWERS_CHANGED, self.chats[message.recipient], payload["update"])
+        for row_id, changes in payload.get("told", {}).items():
             changed = {**changes, "changed_at": self._now()}
             TeamChatMessage.update(changed).where(TeamChatMessage.id == int(row_id)).execute()
+
+    def _count(self, message: OutboxEntry, outcome: Outcome) -> None:
+        if message.template != _UPDATE:  # which is followed by the message
+            self._on_finished(message, outcome)
 
 
 @dataclass
@@ -277,13 +314,15 @@ class TeamChatTransport(Transport):
         self._server_name = server_name
         self._now = now
 
-    def prepare(self, message: OutboxEntry) -> "_Plan | _PersonalMessage":
+    def prepare(self, message: OutboxEntry) -> "_Plan | _PersonalMessage | None":
         payload = json.loads(message.payload or "{}")
         if "account" in payload:
             return self._write(message, payload)
-        platform = self._platforms.get(message.recipient_key)
+        platform = self._platforms.get(message.recipient)
         if platform is None:
             raise Drop("this chat is not configured any more")
+        if message.template == _UPDATE:
+            return None
         if "test" in payload:
             row = TeamChatMessage.get_or_none(TeamChatMessage.id == payload["test"], TeamChatMessage.user_id == 0)
             if row is None:
@@ -295,7 +334,9 @@ class TeamChatTransport(Transport):
             raise Drop("there is nothing to tell")
         return plan
 
-    async def send(self, message: OutboxEntry, prepared: "_Plan | _PersonalMessage") -> None:
+    async def send(self, message: OutboxEntry, prepared: "_Plan | _PersonalMessage | None") -> None:
+        if prepared is None:  # an update, which becomes an entry of the chat as it is recorded as sent
+            return
         if isinstance(prepared, _PersonalMessage):
             await prepared.platform.write_to(prepared.account_id, prepared.text)
             return

@@ -14,11 +14,13 @@ from typing import Any, Final
 from peewee import IntegrityError
 
 from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.rate_limits import DurableLimits
 from regsvc.config.host_sections import WebhookEvent
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import ChatAccountTaken, ChatNotLinked, LinkTokenInvalid
 from regsvc.core.text import name_key
+from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import redate
 from regsvc.database.engine import violates_unique
@@ -27,6 +29,8 @@ from regsvc.notifications.webhook import WebhookQueue, describe_chat
 
 CLAIM_TIMEOUT: Final = timedelta(hours=1)
 """How long an unclaimed link can be claimed, and how long a link token shows the account."""
+_LIMITS: Final = (RateLimit(5, timedelta(hours=1)), RateLimit(10, timedelta(days=1)))
+"""Accounts that one user links: of each, and of its end, webhooks are told."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,13 @@ class ChatAccount:
 class ChatLinks:
     """Chat links: create, claim, find and delete them."""
 
-    def __init__(self, secrets: DerivedSecrets, audit: Audit, webhook: WebhookQueue, now: Clock) -> None:
+    def __init__(
+        self, secrets: DerivedSecrets, audit: Audit, webhook: WebhookQueue, limits: DurableLimits, now: Clock
+    ) -> None:
         self._secrets = secrets
         self._audit = audit
         self._webhook = webhook
+        self._limits = limits
         self._now = now
 
     def token_hash(self, token: str) -> str:
@@ -97,7 +104,7 @@ class ChatLinks:
         self._insert(account, token_hash, {})
 
     def link(self, account: ChatAccount, token_hash: str, user: User, by: Actor) -> None:
-        """Create a link claimed by this user. Raises `ChatAccountTaken`."""
+        """Create a link claimed by this user. Raises `ChatAccountTaken` and `RateLimited`."""
         is_new = self._detach_others(account, user, by)
         with _unique_or_taken():
             self._insert(account, token_hash, {"user": user.id, "claimed_account": account.key})
@@ -107,7 +114,8 @@ class ChatLinks:
     def claim(self, tokens: Sequence[str], user: User, by: Actor) -> ChatAccount:
         """Claim the newest active unclaimed link of these tokens for this user.
 
-        Raises `ChatAccountTaken`, and `LinkTokenInvalid`, also when another request claimed the link first.
+        Raises `ChatAccountTaken`, `RateLimited`, and `LinkTokenInvalid`, also when another request claimed the link
+        first.
         """
         link = self._find_unclaimed(tokens)
         if link is None:
@@ -156,15 +164,18 @@ class ChatLinks:
     def _detach_others(self, account: ChatAccount, user: User, by: Actor) -> bool:
         """Detach the account from a rejected user, and from this user the account linked before.
 
-        Returns False where this very account was linked before. Raises `ChatAccountTaken`.
+        Returns False where this very account was linked before. Raises `ChatAccountTaken`, and `RateLimited` after too
+        many accounts of this user.
         """
+        before = self.find_of(user.id)
+        if before is None or before.key != account.key:
+            self._limits.hit("chat.link", user.username_key, _LIMITS)
         holder = _find_holder(account)
         if holder is not None and holder.id != user.id:
             if holder.status != REJECTED:
                 raise ChatAccountTaken
             ChatLink.delete().where(ChatLink.user == holder.id).execute()
             self._record("chat.unlinked", account, holder, by, why="proven by another")
-        before = self.find_of(user.id)
         if before is None:
             return True
         ChatLink.delete().where(ChatLink.user == user.id).execute()

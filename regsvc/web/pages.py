@@ -303,6 +303,7 @@ _REASONS: Final = {
     "not_in_guild": "fault.chat_not_member.not_in_guild",
     "lacks_role": "fault.chat_not_member.lacks_role",
     "chat_account_taken": "refusal.chat_account_taken",
+    "rate_limited": "page.chat_linked.limited",
     "provider_away": "refusal.provider_away",
     "not_enabled": "refusal.not_enabled",
     "overloaded": "refusal.overloaded",

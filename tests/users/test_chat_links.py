@@ -10,8 +10,9 @@ import pytest
 from peewee import Database
 
 from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.rate_limits import DurableLimits
 from regsvc.core.email_address import parse_email
-from regsvc.core.errors import ChatAccountTaken, ChatNotLinked, LinkTokenInvalid
+from regsvc.core.errors import ChatAccountTaken, ChatNotLinked, LinkTokenInvalid, RateLimited
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import BANNED, PENDING, AuditEntry, ChatLink, User
 from regsvc.notifications.outbox import Outbox
@@ -32,6 +33,7 @@ def links(our_database: Database, clock: ManualClock) -> ChatLinks:
         DerivedSecrets(b"k" * 32),
         Audit(clock),
         WebhookQueue(Outbox(clock, "webhook", WEBHOOK_RETRY_POLICY), "en", clock, hooks=[]),
+        DurableLimits(clock),
         clock,
     )
 
@@ -64,6 +66,31 @@ def atomically(database: Database, call: Callable[[], Any]) -> Callable[[], Any]
             return call()
 
     return rule
+
+
+def test_an_account_is_not_linked_and_unlinked_for_ever(links: ChatLinks, alice: User, clock: ManualClock) -> None:
+    """Webhooks are told each time: five an hour of one user, and ten a day."""
+    accounts = [ChatAccount("discord", str(number), "alice") for number in range(12)]
+
+    def link(account: ChatAccount, token: str) -> None:
+        links.link(account, links.token_hash(token), alice, BY)
+
+    for number, account in enumerate(accounts[:5]):
+        link(account, f"token {number}")
+    links.unlink(alice, BY)
+    with pytest.raises(RateLimited) as refused:
+        link(accounts[5], "too many")
+    assert refused.value.retry_after == 3600
+    with pytest.raises(RateLimited):
+        links.claim([keep(links, "unclaimed", accounts[5])], alice, BY)
+    clock.advance(hours=1)
+    for number, account in enumerate(accounts[5:10]):
+        link(account, f"later {number}")
+    link(accounts[9], "the same again, of which nobody is told")
+    clock.advance(hours=1)
+    with pytest.raises(RateLimited):
+        link(accounts[10], "too many of a day")
+    assert (audits().count("chat.linked"), audits().count("chat.unlinked")) == (10, 9)
 
 
 # --- Claiming ---

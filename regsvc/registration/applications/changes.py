@@ -3,15 +3,26 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
 
 from peewee import Database
 
 from regsvc.accounts.captcha.captcha import CaptchaProof, Captchas
 from regsvc.auth.derived_secrets import ApplicationTokens
+from regsvc.auth.rate_limits import DurableLimits, LimitCheck
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, EmailPolicy
-from regsvc.core.errors import AnswerTooLate, ApplicationNotFound, NotEnabled, QuestionnaireFailed, WrongStatus
+from regsvc.core.errors import (
+    AnswerTooLate,
+    ApplicationNotFound,
+    NotEnabled,
+    QuestionnaireFailed,
+    RateLimited,
+    WrongStatus,
+)
+from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
@@ -22,6 +33,9 @@ from regsvc.registration.applications.status import Applications, ApplicationSta
 from regsvc.registration.questionnaire.questions import Answer
 from regsvc.registration.questionnaire.service import Questionnaires, Submitter
 from regsvc.users.questions import Questions
+
+_CHANGES: Final = (RateLimit(10, timedelta(hours=1)), RateLimit(30, timedelta(days=1)))
+"""Changes of the answers of one application, each of which the team is told."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,7 @@ class ApplicationChanges:
     email_policy: EmailPolicy
     captchas: Captchas
     mail_limits: MailLimits
+    limits: DurableLimits
     live: LiveConfig
     questions: Questions
     audit: Audit
@@ -67,9 +82,9 @@ class ApplicationChanges:
     async def change_answers(self, token: str, answers: Mapping[str, Answer], caller: Caller) -> ApplicationStatus:
         """Replace the answers by others that pass the questionnaire, and return the application.
 
-        Raises `ApplicationNotFound`, `WrongStatus`, `NotEnabled` where no questions were asked, and what a submission
-        of answers raises. Failed answers start the same wait, of the proven address, and raise `QuestionnaireFailed`:
-        the earlier ones stay.
+        Raises `ApplicationNotFound`, `WrongStatus`, `NotEnabled` where no questions were asked, `RateLimited` after too
+        many changes, and what a submission of answers raises. Failed answers start the same wait, of the proven
+        address, and raise `QuestionnaireFailed`: the earlier ones stay.
         """
         address = await self.worker.run(self._find_address, token)
         submitted = await self.questionnaires.submit(answers, Submitter(caller, address=address))
@@ -110,14 +125,20 @@ class ApplicationChanges:
         return CorrectedAddress(address.display, self.tokens.token_of(user))
 
     def _find_address(self, token: str) -> str | None:
-        """Return the key of the address that the applicant has proven, or None."""
+        """Return the key of the address that the applicant has proven, or None.
+
+        Raises `RateLimited` where no change is left, so that no answer is scored in vain.
+        """
         with self._locked(token) as user:
             if self.questionnaires.results.find_of(user.id) is None:
                 raise NotEnabled
+            if (seconds := self.limits.remaining_seconds([_changes_of(user)])) > 0:
+                raise RateLimited(seconds)
             return user.proven_key
 
     def _replace_answers(self, token: str, submitted: str, caller: Caller) -> None:
         with self._locked(token) as user:
+            self.limits.hit(*_changes_of(user))
             self.questionnaires.results.replace_of(user.id, submitted)
             self.audit.record("user.answers_changed", Actor(user.username, caller.address), user.username)
             self.webhook.enqueue("answers_changed", user.username, user.status)
@@ -141,3 +162,8 @@ class ApplicationChanges:
         if user is None:
             raise ApplicationNotFound
         return user
+
+
+def _changes_of(user: User) -> LimitCheck:
+    """Return the limit of changed answers of an application; one that was withdrawn and made anew has none left."""
+    return "application.answers", user.username_key, _CHANGES

@@ -149,7 +149,8 @@ class ChatLinking:
         """Finish an authorization request. The state is spent in any case, except when shown by another initiator.
 
         Raises `InvalidState`, `ChatDenied`, `ProviderUnavailable`, `ChatNotMember`, `ChatAccountTaken`, `InvalidField`
-        without a code, and `Overloaded`, which leaves the state unspent.
+        without a code, `RateLimited` after too many accounts of the user, and `Overloaded`, which leaves the state
+        unspent.
         """
         provider = self._require_provider()
         with self._reserve_slot():
@@ -168,7 +169,10 @@ class ChatLinking:
         return await self._worker.run(self._find_status, username, session, tokens)
 
     async def claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
-        """Claim an unclaimed link for the user who just logged in. Raises `LinkTokenInvalid` and `ChatAccountTaken`."""
+        """Claim an unclaimed link for the user who just logged in.
+
+        Raises `LinkTokenInvalid`, `ChatAccountTaken` and `RateLimited`.
+        """
         self._require_provider()
         return await self._worker.run(self._claim, username, link_token, caller)
 
