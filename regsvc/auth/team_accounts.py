@@ -4,6 +4,7 @@ A member proves that an account is theirs with a code from /admin, or linked it 
 the account may do is what the member may do at that moment.
 """
 
+import re
 import secrets
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ from regsvc.database.models import ChatLink, Review, TeamChatLink, User
 CODE_VALID: Final = timedelta(minutes=10)
 _ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _CODE_LENGTH: Final = 8
+_CODES: Final = re.compile(rf"(?<![A-Z0-9])[{_ALPHABET}]{{{_CODE_LENGTH}}}(?![A-Z0-9])")
+_MAX_CODES: Final = 20
+"""Codes that are looked for in one text."""
 _LONGEST_NAME: Final = 255
 _TRIES: Final = (RateLimit(300, timedelta(minutes=10)),)
 """Codes that all accounts of a platform may try; one account alone the `_ACCOUNTS`th part of them."""
@@ -39,6 +43,11 @@ class LinkedAccount:
     platform: str
     account_name: str
     linked_at: datetime
+
+
+def find_codes(text: str) -> list[str]:
+    """Return what may be codes in a text, of `_MAX_CODES` at most."""
+    return _CODES.findall(text.upper())[:_MAX_CODES]
 
 
 class TeamAccounts:
@@ -74,13 +83,24 @@ class TeamAccounts:
         Every try counts. Raises `ChatCodeInvalid`, and `RateLimited` after five of an account, or 300 of a platform, in
         ten minutes.
         """
-        tries = SharedLimits("team_chat.code", _TRIES, account_id, subject=platform, network_divisor=_ACCOUNTS)
         with TeamChatLink._meta.database.atomic():
-            self._limits.hit_all([], [tries])  # which makes tries of one account wait for each other
+            self.count_try(platform, account_id)  # which makes tries of one account wait for each other
             username = self._redeem(code, platform, account_id, name)
         if username is None:
             raise ChatCodeInvalid  # not before the try is counted for good
         return username
+
+    def void_codes(self, found: Collection[str]) -> bool:
+        """End these codes, which others could read; return whether one of them could still be used."""
+        is_one = TeamChatLink.code_hash.in_([self._digest(code) for code in found])
+        is_open = TeamChatLink.created_at >= self._now() - CODE_VALID
+        return bool(found) and bool(TeamChatLink.delete().where(is_one, is_open).execute())
+
+    def count_try(self, platform: str, account_id: str) -> None:
+        """Count a code that an account tried. Raises `RateLimited` as `redeem` does."""
+        tries = SharedLimits("team_chat.code", _TRIES, account_id, subject=platform, network_divisor=_ACCOUNTS)
+        with TeamChatLink._meta.database.atomic():
+            self._limits.hit_all([], [tries])
 
     def _redeem(self, code: str, platform: str, account_id: str, name: str) -> str | None:
         """Link the account; return the member's name, or None, having changed nothing, if the code is not valid."""

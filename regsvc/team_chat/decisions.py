@@ -1,7 +1,8 @@
 """Actions of people in the team's chats: they link their accounts, decide and ask, by the rules of /admin."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ParamSpec, TypeVar
@@ -10,7 +11,7 @@ from peewee import IntegrityError
 
 from regsvc.accounts.access import Principal
 from regsvc.accounts.decisions import Decisions
-from regsvc.auth.team_accounts import TeamAccounts
+from regsvc.auth.team_accounts import TeamAccounts, find_codes
 from regsvc.config.host_sections import TeamChat
 from regsvc.core.clock import Clock
 from regsvc.core.errors import (
@@ -19,6 +20,7 @@ from regsvc.core.errors import (
     ChatPersonUnknown,
     Forbidden,
     InternalServerError,
+    RateLimited,
     Refusal,
     Unauthorized,
     UserNotFound,
@@ -55,7 +57,8 @@ class Person:
 class Click:
     """Action that a person asks for: a verb, the number of the message, and the text that goes with it.
 
-    `version`: that of the answers that the person has seen; None: those that the message shows.
+    `version`: that of the answers that the person has seen; None: those that the message shows. `remote_id`: the
+    platform's id of the message whose button it is; None: a command or a reply, which names the number alone.
     """
 
     chat: TeamChat
@@ -64,6 +67,7 @@ class Click:
     number: int
     version: str | None = None
     text: str = ""
+    remote_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -120,8 +124,8 @@ class TeamDecisions:
     def answer_test(self, click: Click) -> str:
         """Record who answered the message of `companion team-chat test`; returns their name. Raises as `check` does."""
         user = self._find_member(click.person)
-        row = TeamChatMessage.get_or_none(TeamChatMessage.id == click.number, TeamChatMessage.user_id == 0)
-        if row is None or row.chat != click.chat.name:
+        row = _find_message(replace(click, remote_id=None))  # it decides nothing, and may not be known yet
+        if row.user_id != 0:
             raise ChatMessageUnknown
         TeamChatMessage.update(shown=user.username[:64], is_open=False).where(TeamChatMessage.id == row.id).execute()
         return str(user.username)
@@ -133,6 +137,18 @@ class TeamDecisions:
         """
         return self.accounts.redeem(code, person.platform, person.account_id, person.name)
 
+    def void_codes(self, person: Person, found: Collection[str], *, is_command: bool) -> bool:
+        """End these codes of a text that others can read; return whether the person is to be told so.
+
+        `is_command`: it was to link an account, which is answered as often as a code may be tried.
+        """
+        is_void = self.accounts.void_codes(found)
+        if is_command and not is_void:
+            with suppress(RateLimited):
+                self.accounts.count_try(person.platform, person.account_id)
+                return True
+        return is_void
+
     def _find_member(self, person: Person) -> User:
         user = self.accounts.find_member(person.platform, person.account_id)
         if user is None:
@@ -143,9 +159,7 @@ class TeamDecisions:
 
     def _check(self, click: Click) -> tuple[Principal, User, str]:
         member = self._find_member(click.person)
-        row = TeamChatMessage.get_or_none(TeamChatMessage.id == click.number, TeamChatMessage.chat == click.chat.name)
-        if row is None:
-            raise ChatMessageUnknown
+        row = _find_message(click)
         user = User.get_or_none(User.id == row.user_id)
         if user is None:
             raise UserNotFound
@@ -153,7 +167,7 @@ class TeamDecisions:
         try:
             self._require_as_seen(user.id, version, user)
         except AnswersChanged:
-            self.queue.enqueue("answers_changed", user.username)
+            self.queue.refresh(user.username)
             raise
         actor = Actor(f"{member.username} ({click.person.title})")
         return Principal(actor, self.team.rights_of(member), member.username), user, version
@@ -169,6 +183,19 @@ class TeamDecisions:
             raise WrongStatus(user.status)
         if self.cards.version_of(user) != version:
             raise AnswersChanged
+
+
+def _find_message(click: Click) -> TeamChatMessage:
+    """Return the message that a click names. Raises `ChatMessageUnknown` unless it is the one that we sent there.
+
+    Who has the token of our bot can write messages with buttons like ours, and say other things above them.
+    """
+    row: TeamChatMessage | None = TeamChatMessage.get_or_none(
+        TeamChatMessage.id == click.number, TeamChatMessage.chat == click.chat.name
+    )
+    if row is None or click.remote_id not in (None, row.remote_id):
+        raise ChatMessageUnknown
+    return row
 
 
 def _called(click: Click, user: User) -> str:
@@ -219,6 +246,22 @@ class ChatReceiver:
         self.count(platform, "done")
         self.on_decided()
         return result
+
+    async def void_codes(self, person: Person, text: str, *, is_command: bool = False) -> bool:
+        """End the codes in a text that others can read; return whether the person is to be told so.
+
+        `is_command`: the text is a command to link an account.
+        """
+        found = find_codes(text)
+        if not found and not is_command:
+            return False
+        try:
+            return await self.worker.run(self.decisions.void_codes, person, found, is_command=is_command)
+        except Refusal as refusal:
+            log.warning(
+                "%s: a text that others can read may have a code, which was not ended: %s", person.title, refusal
+            )
+            return False
 
     def text(self, key: str, language: str, /, **facts: object) -> str:
         """Return a text of `[team_chat]`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -15,11 +16,13 @@ from email.utils import parsedate_to_datetime
 from functools import partial, reduce
 from hashlib import sha256
 from operator import or_
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
 from regsvc import __version__, allow_cryptography
+from regsvc.auth.team_accounts import find_codes
 from regsvc.config.host_sections import TeamChat
 from regsvc.core.errors import (
     ChatCodeInvalid,
@@ -50,6 +53,8 @@ _REFUSED_PAUSE: Final = timedelta(minutes=5)
 """Pause after 401, 403 and 404: Discord bans addresses that go on."""
 _LONGEST_PAUSE: Final = 2.0
 """Seconds to wait for a rate limit without giving the message back."""
+_LONGEST_WAIT: Final = 3600.0
+"""Seconds that a rate limit may ask for; more is no limit of Discord."""
 _LONGEST_ANSWER: Final = 2.0
 """Seconds to decide within the request; Discord waits for three."""
 _MAX_AGE: Final = timedelta(minutes=5)
@@ -68,6 +73,80 @@ _FORMS: Final = ("reject", "ask", _LINK_VERB)
 _CUSTOM_ID: Final = re.compile(r"(approve|reject|ask|test|link):(\d{1,18}):([0-9a-f]{0,12})")
 _MAX_TEXT: Final = 1000
 _MAX_CONTENT: Final = 2000
+
+_Id = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,20}\Z")]
+_Bits = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,40}\Z")]
+T = TypeVar("T")
+
+
+class _Account(msgspec.Struct):
+    id: _Id
+    username: str = ""
+    global_name: str | None = None
+
+
+class _Member(msgspec.Struct):
+    user: _Account | None = None
+
+
+class _About(msgspec.Struct):
+    id: _Id
+
+
+class _Component(msgspec.Struct):
+    value: Any = None
+    component: _Component | None = None
+    components: list[_Component] = []
+
+
+class _Data(msgspec.Struct):
+    custom_id: str = ""
+    components: list[_Component] = []
+
+
+class _Interaction(msgspec.Struct):
+    """Fields of an interaction that we use; `member` only in a server, `message` for buttons and their forms."""
+
+    id: _Id
+    type: int
+    application_id: _Id = "0"
+    token: str = ""
+    channel_id: _Id | None = None
+    locale: str = ""
+    member: _Member | None = None
+    message: _About | None = None
+    data: _Data | None = None
+
+
+class _Application(msgspec.Struct):
+    id: _Id
+    verify_key: str = ""
+    interactions_endpoint_url: str | None = None
+    bot: _Account | None = None
+
+
+class _Overwrite(msgspec.Struct):
+    id: str
+    allow: _Bits
+    deny: _Bits
+
+
+class _Channel(msgspec.Struct):
+    guild_id: _Id
+    permission_overwrites: list[_Overwrite] = []
+
+
+class _Roles(msgspec.Struct):
+    roles: list[str] = []
+
+
+class _Role(msgspec.Struct):
+    id: str
+    permissions: _Bits
+
+
+class _Created(msgspec.Struct):
+    id: _Id
 
 
 class Discord(Platform):
@@ -97,7 +176,7 @@ class Discord(Platform):
         nonce = sha256(f"{self._endpoint} {delivery}".encode()).hexdigest()[:25]
         body = {**_message(card), "nonce": nonce, "enforce_nonce": True}
         sent = await self.call("POST", f"/channels/{self.chat.channel}/messages", body)
-        return str(sent["id"])
+        return _convert(sent, _Created).id
 
     async def edit(self, remote_id: str, card: Card) -> None:
         await self.call("PATCH", f"/channels/{self.chat.channel}/messages/{remote_id}", _message(card))
@@ -105,22 +184,20 @@ class Discord(Platform):
     async def write_to(self, account_id: str, text: str) -> None:
         channel = await self.call("POST", "/users/@me/channels", {"recipient_id": account_id})
         body = {"content": text[:_MAX_CONTENT], "allowed_mentions": {"parse": []}}
-        await self.call("POST", f"/channels/{channel['id']}/messages", body)
+        await self.call("POST", f"/channels/{_convert(channel, _Created).id}/messages", body)
 
     async def find_problems(self, now: datetime) -> list[str]:
         application = await self._request("GET", "/applications/@me")
         if not application.is_success:
             return [f"{_describe(application)}: check the token (Bot, Reset Token)"]
-        problems, found = _find_clock_problems(application, now), _decode_reply(application)
-        if str(found.get("verify_key")).lower() != self.chat.public_key.lower():
+        problems, found = _find_clock_problems(application, now), _convert(_decode_reply(application), _Application)
+        if found.verify_key.lower() != self.chat.public_key.lower():
             problems.append("public_key is another one than Discord shows (General Information, Public Key)")
-        if found.get("interactions_endpoint_url") != self._endpoint:
+        if found.interactions_endpoint_url != self._endpoint:
             problems.append(f"enter {self._endpoint} at Discord (General Information, Interactions Endpoint URL)")
         elif (answer := await self._try_endpoint()) is not None:
             problems.append(f"{self._endpoint} does not lead here from this machine ({answer}): check your proxy")
-        bot = found.get("bot")
-        bot_id = bot.get("id") if isinstance(bot, dict) else found.get("id")
-        return problems + await self._find_missing_rights(str(bot_id))
+        return problems + await self._find_missing_rights((found.bot or found).id)
 
     async def _try_endpoint(self) -> str | None:
         """Return what our own address answers, if that is not our refusal of a request that nobody signed."""
@@ -138,15 +215,15 @@ class Discord(Platform):
         response = await self._request("GET", f"/channels/{self.chat.channel}")
         if not response.is_success:
             return [f"{_describe(response)}: the bot does not see the channel; invite it, and let it view the channel"]
-        channel = _decode_reply(response)
-        guild = str(channel.get("guild_id"))
-        member = _decode_reply(await self._request("GET", f"/guilds/{guild}/members/{bot_id}"))
+        channel = _convert(_decode_reply(response), _Channel)
+        guild = channel.guild_id
+        member = _convert(_decode_reply(await self._request("GET", f"/guilds/{guild}/members/{bot_id}")), _Roles)
         roles = await self._request("GET", f"/guilds/{guild}/roles")
-        granted = msgspec.json.decode(roles.body, type=list[dict[str, Any]]) if roles.is_success else []
-        own = {guild, *member.get("roles", [])}
-        rights = reduce(or_, (int(role["permissions"]) for role in granted if role["id"] in own), 0)
+        granted = _convert(_decode(roles.body), list[_Role]) if roles.is_success else []
+        own = {guild, *member.roles}
+        rights = reduce(or_, (int(role.permissions) for role in granted if role.id in own), 0)
         if not rights & _ADMINISTRATOR:
-            rights = _overwrite(rights, channel.get("permission_overwrites", []), guild, own - {guild}, bot_id)
+            rights = _overwrite(rights, channel.permission_overwrites, guild, own - {guild}, bot_id)
             missing = [name for name, bit in _NEEDED_RIGHTS.items() if not rights & bit]
             return [f"the bot lacks in the channel: {', '.join(missing)}"] if missing else []
         return []
@@ -154,7 +231,7 @@ class Discord(Platform):
     async def follow_up(self, application_id: str, token: str, data: Mapping[str, Any]) -> None:
         """Replace the deferred answer to an interaction. Its token is all that is needed."""
         headers = {name: value for name, value in self._headers.items() if name != "Authorization"}
-        path = f"/webhooks/{application_id}/{token}/messages/@original"
+        path = f"/webhooks/{application_id}/{quote(token, safe='')}/messages/@original"
         await self.call("PATCH", path, data, headers=headers, limited_as="follow-up")
 
     async def call(
@@ -203,18 +280,34 @@ class Discord(Platform):
 
 
 def _seconds(written: str | None) -> float:
+    """Return a wait in seconds, an hour at most; 0 for none, or one that is no number."""
     try:
-        return float(written or 0)
+        wait = float(written or 0)
     except ValueError:
         return 0.0
+    return min(max(wait, 0.0), _LONGEST_WAIT) if math.isfinite(wait) else 0.0
 
 
 def _decode_reply(response: Response) -> dict[str, Any]:
-    try:
-        fields = msgspec.json.decode(response.body) if response.body else {}
-    except (ValueError, RecursionError):
-        fields = {}
+    """Return the object in a response; {} for anything else."""
+    fields = _decode(response.body)
     return fields if isinstance(fields, dict) else {}
+
+
+def _decode(body: bytes) -> object:
+    """Return the JSON value of a body, or None."""
+    try:
+        return msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _convert(fields: object, kind: type[T]) -> T:
+    """Return a decoded reply as what it should be. Raises `TemporaryFailure` for another shape."""
+    try:
+        return msgspec.convert(fields, kind)
+    except (msgspec.ValidationError, RecursionError):
+        raise TemporaryFailure("Discord: a reply of another shape than documented") from None
 
 
 def _describe(response: Response) -> str:
@@ -245,7 +338,7 @@ def _find_clock_problems(response: Response, now: datetime) -> list[str]:
     """Return a sentence if our clock differs so much from Discord's that clicks are refused as late."""
     try:
         ahead = now - parsedate_to_datetime(response.headers.get("Date", ""))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return []
     if abs(ahead) <= _MAX_AGE:
         return []
@@ -254,12 +347,12 @@ def _find_clock_problems(response: Response, now: datetime) -> list[str]:
     ]
 
 
-def _overwrite(rights: int, overwrites: Sequence[Mapping[str, Any]], guild: str, roles: set[str], bot_id: str) -> int:
+def _overwrite(rights: int, overwrites: Sequence[_Overwrite], guild: str, roles: set[str], bot_id: str) -> int:
     """Return the rights in a channel: its overwrites for everyone, then for the roles, then for the member."""
     for concerned in ({guild}, roles, {bot_id}):
-        found = [it for it in overwrites if it.get("id") in concerned]
-        rights &= ~reduce(or_, (int(it["deny"]) for it in found), 0)
-        rights |= reduce(or_, (int(it["allow"]) for it in found), 0)
+        found = [it for it in overwrites if it.id in concerned]
+        rights &= ~reduce(or_, (int(it.deny) for it in found), 0)
+        rights |= reduce(or_, (int(it.allow) for it in found), 0)
     return rights
 
 
@@ -284,61 +377,66 @@ class DiscordInteractions:
 
     def __init__(self, channels: Sequence[Discord], receiver: ChatReceiver) -> None:
         self._channels = {channel.chat.channel: channel for channel in channels}
-        self._keys = [_public_key(key) for key in sorted({channel.chat.public_key for channel in channels})]
+        self._keys = {key: _public_key(key) for key in sorted({_key_of(channel) for channel in channels})}
         self._receiver = receiver
         self._late: set[asyncio.Future[Any]] = set()
         self._has_warned = False
 
     async def receive(self, signature: str, timestamp: str, body: bytes) -> dict[str, Any]:
-        """Return the response to an interaction. Raises `Unauthorized` unless it is Discord's, new, and in time."""
-        self._verify(signature, timestamp, body)
-        interaction = _decode(body)
-        if interaction.get("type") == _PING:
+        """Return the response to an interaction.
+
+        Raises `Unauthorized` unless it is Discord's, new, and in time, and `MalformedBody` for another shape.
+        """
+        key = self._verify(signature, timestamp, body)
+        interaction = _read_interaction(body)
+        if interaction.type == _PING:
             return {"type": _PONG}
-        task = asyncio.create_task(self._respond(interaction))
+        channel = self._channels.get(interaction.channel_id or "")
+        of_key = [it for it in self._channels.values() if _key_of(it) == key]
+        chat = channel.chat if channel in of_key else None  # an application decides in its own channels alone
+        task = asyncio.create_task(self._respond(interaction, chat, of_key[0]))
         await asyncio.wait({task}, timeout=_LONGEST_ANSWER)
         if task.done():
             return task.result()
         self._late.add(task)
-        form = self._late_form(interaction)
-        task.add_done_callback(partial(self._end_late, interaction, is_answered=form is not None))
+        form = self._late_form(interaction, chat)
+        task.add_done_callback(partial(self._end_late, interaction, of_key[0], is_answered=form is not None))
         return form or {"type": _DEFERRED, "data": {"flags": _EPHEMERAL}}
 
-    def _verify(self, signature: str, timestamp: str, body: bytes) -> None:
-        """Raise `Unauthorized` unless this is signed with a configured key, within five minutes."""
+    def _verify(self, signature: str, timestamp: str, body: bytes) -> str:
+        """Return the configured key that signed this within five minutes. Raises `Unauthorized` if none did."""
         try:
             written, age = bytes.fromhex(signature), abs(self._receiver.now().timestamp() - int(timestamp))
         except (ValueError, OverflowError):
             raise Unauthorized from None
-        if not any(_is_signed(key, written, timestamp.encode("ascii", "replace") + body) for key in self._keys):
+        signed = timestamp.encode("ascii", "replace") + body
+        found = next((name for name, key in self._keys.items() if _is_signed(key, written, signed)), None)
+        if found is None:
             raise Unauthorized
         if age > _MAX_AGE.total_seconds():
             log.warning("Discord: an interaction was signed %.0f seconds ago or ahead: is the clock right?", age)
             raise Unauthorized
+        return found
 
-    async def _respond(self, interaction: Mapping[str, Any]) -> dict[str, Any]:
+    async def _respond(self, interaction: _Interaction, chat: TeamChat | None, of_key: Discord) -> dict[str, Any]:
         """Return the response to a click or a form."""
-        receiver, event_id = self._receiver, str(interaction.get("id"))
-        channel = self._channels.get(str(interaction.get("channel_id")))
-        chat = channel.chat if channel is not None else next(iter(self._channels.values())).chat
-        language = receiver.language_of(chat, interaction.get("locale"))
+        receiver = self._receiver
+        language = receiver.language_of(chat or of_key.chat, interaction.locale)
         try:
-            return await receiver.run("discord", event_id, self._handle, interaction, chat, language)
+            return await receiver.run("discord", interaction.id, self._handle, interaction, chat, language)
         except Unauthorized:
             raise
         except Refusal as refusal:
             return self._refuse(refusal, language)
 
-    def _handle(self, interaction: Mapping[str, Any], chat: TeamChat, language: str) -> dict[str, Any]:
+    def _handle(self, interaction: _Interaction, chat: TeamChat | None, language: str) -> dict[str, Any]:
         """Do what the person wants. Blocking: for a worker thread."""
-        click = self._read_click(interaction, chat)
-        is_form, text, decisions = (
-            interaction.get("type") == _MODAL_SUBMIT,
-            self._receiver.text,
-            self._receiver.decisions,
-        )
+        click, is_form = self._read_click(interaction, chat), interaction.type == _MODAL_SUBMIT
+        text, decisions = self._receiver.text, self._receiver.decisions
         if click.verb == _LINK_VERB and is_form:
             return _private(text("linked", language, username=Discord.escape(decisions.link(click.person, click.text))))
+        if decisions.void_codes(click.person, find_codes(click.text), is_command=False):
+            return _private(text("code_in_text", language))
         if click.verb == TEST:
             return _private(text("tested", language, username=Discord.escape(decisions.answer_test(click))))
         if click.verb in _FORMS and not is_form:
@@ -347,20 +445,22 @@ class DiscordInteractions:
         key, username = decisions.decide(click)
         return _private(text(key, language, username=Discord.escape(username)))
 
-    def _read_click(self, interaction: Mapping[str, Any], chat: TeamChat) -> Click:
-        """Return what the interaction wants. Raises `ChatMessageUnknown`, also for another channel than configured."""
-        data, member = interaction.get("data"), interaction.get("member")
-        sender = member.get("user") if isinstance(member, dict) else None
-        custom_id = str(data.get("custom_id")) if isinstance(data, dict) else ""
-        named = _CUSTOM_ID.fullmatch(custom_id)
+    def _read_click(self, interaction: _Interaction, chat: TeamChat | None) -> Click:
+        """Return what the interaction wants.
+
+        Raises `ChatMessageUnknown`, also outside of the channels of the application that it is from.
+        """
+        data, sender = interaction.data or _Data(), interaction.member.user if interaction.member else None
+        named = _CUSTOM_ID.fullmatch(data.custom_id)
         if named is None and not self._has_warned:
             self._has_warned = True
             log.warning("Discord: a button is none of ours; does another program use the application of this bot?")
-        if named is None or str(interaction.get("channel_id")) != chat.channel or not isinstance(sender, dict):
+        if named is None or chat is None or sender is None:
             raise ChatMessageUnknown
-        name = str(sender.get("global_name") or sender.get("username") or "")
-        person = Person("discord", Discord.title, str(sender.get("id")), name)
-        return Click(chat, person, named[1], int(named[2]), named[3], _find_text(data))
+        person = Person("discord", Discord.title, sender.id, sender.global_name or sender.username)
+        about = interaction.message.id if interaction.message else ""
+        remote_id = None if named[1] == _LINK_VERB else about
+        return Click(chat, person, named[1], int(named[2]), named[3], _find_text(data), remote_id)
 
     def _refuse(self, refusal: Refusal, language: str) -> dict[str, Any]:
         """Return a private answer; to people who are not linked, with a button to do that."""
@@ -378,55 +478,53 @@ class DiscordInteractions:
         custom_id = f"{click.verb}:{click.number}:{click.version}"
         return {"type": _MODAL, "data": {"custom_id": custom_id, "title": shorten(title, 45), "components": [labelled]}}
 
-    def _late_form(self, interaction: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _late_form(self, interaction: _Interaction, chat: TeamChat | None) -> dict[str, Any] | None:
         """Return the form of a click whose check takes too long: a form cannot follow, and what it sends is checked."""
-        channel = self._channels.get(str(interaction.get("channel_id")))
-        if interaction.get("type") != _COMPONENT or channel is None:
+        if interaction.type != _COMPONENT or chat is None:
             return None
         try:
-            click = self._read_click(interaction, channel.chat)
+            click = self._read_click(interaction, chat)
         except ChatMessageUnknown:  # which follows as the answer
             return None
-        language = self._receiver.language_of(channel.chat, interaction.get("locale"))
+        language = self._receiver.language_of(chat, interaction.locale)
         title = self._receiver.text(f"{click.verb}_label", language) if click.verb in _FORMS else ""
         return self._form(click, title, language) if title else None
 
     def _end_late(
-        self, interaction: Mapping[str, Any], task: asyncio.Future[dict[str, Any]], *, is_answered: bool
+        self, interaction: _Interaction, of_key: Discord, task: asyncio.Future[dict[str, Any]], *, is_answered: bool
     ) -> None:
         """Send the response that came too late for the request, unless a form was; none if it was received before."""
         self._late.discard(task)
         if task.cancelled() or isinstance(task.exception(), Unauthorized) or is_answered:
             return
-        sending = asyncio.ensure_future(self._send_late(interaction, task.result()["data"]))
+        sending = asyncio.ensure_future(self._send_late(interaction, of_key, task.result()["data"]))
         self._late.add(sending)
         sending.add_done_callback(self._late.discard)
 
-    async def _send_late(self, interaction: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        any_channel = next(iter(self._channels.values()))
+    async def _send_late(self, interaction: _Interaction, of_key: Discord, data: Mapping[str, Any]) -> None:
         try:
-            await any_channel.follow_up(str(interaction.get("application_id")), str(interaction.get("token")), data)
+            await of_key.follow_up(interaction.application_id, interaction.token, data)
         except (Drop, TemporaryFailure, PermanentFailure, MessageGone) as error:
             log.info("Discord: an answer came too late: %s", error)
 
 
-def _decode(body: bytes) -> dict[str, Any]:
+def _key_of(channel: Discord) -> str:
+    return channel.chat.public_key.lower()
+
+
+def _read_interaction(body: bytes) -> _Interaction:
     try:
-        interaction = msgspec.json.decode(body)
+        return msgspec.json.decode(body, type=_Interaction)
     except (ValueError, RecursionError):
         raise MalformedBody from None
-    if not isinstance(interaction, dict):
-        raise MalformedBody
-    return interaction
 
 
-def _find_text(data: Any) -> str:
+def _find_text(data: _Data) -> str:
     """Return what was typed into the form; "" where there is none, as in a click."""
-    rows = data.get("components") if isinstance(data, dict) else None
-    for row in rows if isinstance(rows, list) else ():
-        inner = row.get("component") or next(iter(row.get("components") or ()), None)
-        if isinstance(inner, dict) and isinstance(inner.get("value"), str):
-            return str(inner["value"]).strip()[:_MAX_TEXT]
+    for row in data.components:
+        for field in filter(None, (row.component, *row.components[:1])):
+            if isinstance(field.value, str):
+                return field.value.strip()[:_MAX_TEXT]
     return ""
 
 

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 
@@ -43,7 +43,39 @@ _WITH_TEXT: Final = ("reject", "ask")
 _COMMAND: Final = re.compile(r"[/!！]?([^\W\d_]{1,20})\s*[#＃]?(\d{1,18})?(?:[\s:：]+(.*))?", re.DOTALL)
 _LINK: Final = re.compile(r"/link\s+(\S{1,64})\s*", re.IGNORECASE)
 _CQ: Final = re.compile(r"\[CQ:(\w+)((?:,[^\[\],]*)*)\]")
+_LONGEST_ID: Final = 64
+_LONGEST_INT: Final = 2**63 - 1
 _ENTITIES: Final = (("&#91;", "["), ("&#93;", "]"), ("&#44;", ","), ("&amp;", "&"))
+
+
+# ids are numbers in the specification, and strings in some implementations
+_Id = (
+    Annotated[int, msgspec.Meta(ge=-_LONGEST_INT, le=_LONGEST_INT)]
+    | Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_ID)]
+)
+
+
+class _Sender(msgspec.Struct):
+    card: str | None = None
+    nickname: str | None = None
+
+
+class _Event(msgspec.Struct):
+    """Fields of the event of a message that we use; `message` is an array or a string."""
+
+    message_type: str
+    self_id: _Id
+    user_id: _Id
+    message_id: _Id
+    group_id: _Id | None = None
+    time: Annotated[int, msgspec.Meta(ge=0, le=_LONGEST_INT)] = 0
+    sender: _Sender | None = None
+    message: Any = None
+
+    @property
+    def key(self) -> str:
+        """Text that no other event has."""
+        return f"{self.self_id}:{self.group_id or 'private'}:{self.message_id}"
 
 
 @dataclass(eq=False)
@@ -75,11 +107,12 @@ class OneBot(Platform):
         return break_links(text)
 
     async def post(self, card: Card, delivery: int) -> str:
-        said = await self._call("send_group_msg", _to_group(self.chat, _describe(card)), f"post {delivery}")
-        return str(said.get("message_id", ""))
+        said = await self._call("send_group_msg", _to_group(self.chat.channel, _describe(card)), f"post {delivery}")
+        number = said.get("message_id")
+        return str(number) if isinstance(number, int | str) and len(str(number)) <= _LONGEST_ID else ""
 
     async def edit(self, remote_id: str, card: Card) -> None:
-        await self._call("send_group_msg", _to_group(self.chat, _describe(card), remote_id), "")
+        await self._call("send_group_msg", _to_group(self.chat.channel, _describe(card), remote_id), "")
 
     async def write_to(self, account_id: str, text: str) -> None:
         try:
@@ -136,6 +169,7 @@ class OneBotConnections:
         self._tasks = set[asyncio.Task[None]]()
         self._problems = dict[str, str]()
         self._has_warned = False
+        self._has_told_odd = False
         self._words = {
             receiver.text(key, language, number="").split()[0].lower(): verb
             for language in receiver.translations.available
@@ -216,7 +250,11 @@ class OneBotConnections:
         if not isinstance(frame, dict):
             return
         if frame.get("post_type") == "message":
-            self._start(self._act(connection, frame))
+            event = _read_event(frame)
+            if event is None or connection.account not in ("", str(event.self_id)):
+                self._note_odd(connection)
+            else:
+                self._start(self._act(connection, event))
         elif isinstance(echo := frame.get("echo"), str):
             waiting = self._waiting.get(echo)
             if waiting is not None and not waiting.done():
@@ -229,6 +267,13 @@ class OneBotConnections:
         if not self._has_warned:
             log.warning("OneBot: a connection with a wrong access token was refused; see docs/team-chat.md")
         self._has_warned = True
+
+    def _note_odd(self, connection: OneBotConnection) -> None:
+        """Say in the log, once, that an event is ignored."""
+        if not self._has_told_odd:
+            told = "OneBot: account %s: an event of another shape than documented, or of another account, is ignored"
+            log.warning(told, connection.account[:20])
+        self._has_told_odd = True
 
     def _start(self, work: Any) -> None:
         task = asyncio.create_task(work)
@@ -258,32 +303,40 @@ class OneBotConnections:
         is_muted = isinstance(muted_until, int) and muted_until > self._receiver.now().timestamp()
         return f"the account {account[:20]} is muted there" if is_muted else ""
 
-    async def _act(self, connection: OneBotConnection, event: Mapping[str, Any]) -> None:
+    async def _act(self, connection: OneBotConnection, event: _Event) -> None:
         """Do what a message wants, if it wants anything of us."""
-        sender, name = str(event.get("user_id")), event.get("sender")
+        sender, name = str(event.user_id), event.sender or _Sender()
         if sender == connection.account:
             return
-        shown = str(name.get("card") or name.get("nickname") or "") if isinstance(name, dict) else ""
-        person = Person(_PLATFORM, OneBot.title, sender, shown)
-        text, replied = _read(event.get("message"))
-        group = self._groups.get(str(event.get("group_id")))
+        person = Person(_PLATFORM, OneBot.title, sender, name.card or name.nickname or "")
+        text, replied = _read(event.message)
+        group = self._groups.get(str(event.group_id))
         try:
-            if event.get("message_type") == "private":
+            if event.message_type == "private":
                 await self._link(event, person, text)
-            elif event.get("message_type") == "group" and group is not None:
-                await self._decide(event, group.chat, person, text, replied)
+            elif event.message_type == "group":
+                is_command = _LINK.fullmatch(text) is not None
+                if await self._receiver.void_codes(person, text, is_command=is_command):
+                    await self._tell_void(event, group)
+                elif group is not None:
+                    await self._decide(event, group.chat, person, text, replied)
         except Unauthorized:  # received before
             pass
         except (Drop, TemporaryFailure, PermanentFailure) as error:
             log.info("OneBot: an answer was not taken: %s", error)
 
-    async def _link(self, event: Mapping[str, Any], person: Person, text: str) -> None:
+    async def _tell_void(self, event: _Event, group: OneBot | None) -> None:
+        chat = (group or next(iter(self._groups.values()))).chat
+        said = self._receiver.text("code_void", self._receiver.language_of(chat))
+        await self.call("send_group_msg", _to_group(str(event.group_id), said, str(event.message_id)))
+
+    async def _link(self, event: _Event, person: Person, text: str) -> None:
         receiver, found = self._receiver, _LINK.fullmatch(text)
         if found is None:
             return
         language = receiver.language_of(next(iter(self._groups.values())).chat)
         try:
-            username = await receiver.run(_PLATFORM, _event_id(event), receiver.decisions.link, person, found[1])
+            username = await receiver.run(_PLATFORM, event.key, receiver.decisions.link, person, found[1])
             said = receiver.text("linked", language, username=username)
         except Unauthorized:
             raise
@@ -291,9 +344,7 @@ class OneBotConnections:
             said = receiver.translations.refusal(refusal, language)
         await self._whisper(person, said)
 
-    async def _decide(
-        self, event: Mapping[str, Any], chat: TeamChat, person: Person, text: str, replied: str | None
-    ) -> None:
+    async def _decide(self, event: _Event, chat: TeamChat, person: Person, text: str, replied: str | None) -> None:
         receiver, named = self._receiver, _COMMAND.fullmatch(text)
         verb = self._words.get(named[1].lower()) if named is not None else None
         if named is None or verb is None or (named[2] is None and replied is None):
@@ -306,7 +357,7 @@ class OneBotConnections:
             if _is_late(event, receiver.now()):
                 said = receiver.text("too_late", language)
             else:
-                said = await receiver.run(_PLATFORM, _event_id(event), self._run, click, replied, language)
+                said = await receiver.run(_PLATFORM, event.key, self._run, click, replied, language)
         except Unauthorized:
             raise
         except ChatPersonUnknown:
@@ -316,7 +367,7 @@ class OneBotConnections:
             if isinstance(refusal, ChatMessageUnknown) and named[2] is None:
                 return  # a reply to another message than ours
             said = receiver.translations.refusal(refusal, language)
-        await self.call("send_group_msg", _to_group(chat, said, str(event.get("message_id"))))
+        await self.call("send_group_msg", _to_group(chat.channel, said, str(event.message_id)))
 
     def _run(self, click: Click, replied: str | None, language: str) -> str:
         """Do what a command wants; return what is said. Blocking: for a worker thread."""
@@ -344,8 +395,8 @@ def _segments(text: str, about: str | None = None) -> list[dict[str, Any]]:
     return [*reply, {"type": "text", "data": {"text": text}}]
 
 
-def _to_group(chat: TeamChat, text: str, about: str | None = None) -> dict[str, Any]:
-    return {"group_id": _number(chat.channel), "message": _segments(text, about)}
+def _to_group(group: str, text: str, about: str | None = None) -> dict[str, Any]:
+    return {"group_id": _number(group), "message": _segments(text, about)}
 
 
 def _number(id: str) -> int | str:
@@ -358,13 +409,16 @@ def _data_of(reply: Mapping[str, Any]) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _event_id(event: Mapping[str, Any]) -> str:
-    return f"{event.get('self_id')}:{event.get('group_id', 'private')}:{event.get('message_id')}"
+def _read_event(frame: Mapping[str, Any]) -> _Event | None:
+    """Return the event of a message, or None for another shape."""
+    try:
+        return msgspec.convert(frame, _Event)
+    except (msgspec.ValidationError, RecursionError):
+        return None
 
 
-def _is_late(event: Mapping[str, Any], now: datetime) -> bool:
-    sent_at = event.get("time")
-    return not isinstance(sent_at, int) or abs(now.timestamp() - sent_at) > _MAX_AGE.total_seconds()
+def _is_late(event: _Event, now: datetime) -> bool:
+    return abs(now.timestamp() - event.time) > _MAX_AGE.total_seconds()
 
 
 def _read(message: object) -> tuple[str, str | None]:

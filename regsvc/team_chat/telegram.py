@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -60,26 +60,32 @@ _CONFLICT: Final = 409
 """Of a request for updates, that another program made one since, or has set a webhook."""
 _GONE: Final = ("message to edit not found", "message can't be edited", "message_id_invalid")
 
+_LONGEST_WAIT: Final = 3600.0
+"""Seconds that a rate limit may ask for; more is no limit of Telegram."""
+_LONGEST_INT: Final = 2**52
+"""Of all ids: the documentation promises that they have at most 52 significant bits."""
+
 Answered = TypeVar("Answered")
+_Id = Annotated[int, msgspec.Meta(ge=-_LONGEST_INT, le=_LONGEST_INT)]
 
 
 class _User(msgspec.Struct):
-    id: int
+    id: _Id
     first_name: str = ""
     username: str = ""
     language_code: str = ""
 
 
 class _Chat(msgspec.Struct):
-    id: int
+    id: _Id
     type: str = ""
     username: str = ""
 
 
 class _Message(msgspec.Struct):
     chat: _Chat
-    message_id: int = 0
-    date: int = 0
+    message_id: _Id = 0
+    date: _Id = 0
     sender: _User | None = msgspec.field(name="from", default=None)
     text: str = ""
     reply_to_message: _Message | None = None
@@ -92,8 +98,12 @@ class _CallbackQuery(msgspec.Struct):
     data: str = ""
 
 
+class _AnyUpdate(msgspec.Struct):
+    update_id: _Id
+
+
 class _Update(msgspec.Struct):
-    update_id: int
+    update_id: _Id
     message: _Message | None = None
     callback_query: _CallbackQuery | None = None
 
@@ -119,7 +129,10 @@ class Telegram(Platform):
 
     async def post(self, card: Card, delivery: int) -> str:
         sent = await self.call("sendMessage", {"chat_id": self.chat.channel, **_message(card)})
-        return str(sent["message_id"])
+        number = sent.get("message_id")
+        if not isinstance(number, int) or abs(number) > _LONGEST_INT:
+            raise TemporaryFailure("Telegram: a reply of another shape than documented")
+        return str(number)
 
     async def edit(self, remote_id: str, card: Card) -> None:
         named = {"chat_id": self.chat.channel, "message_id": int(remote_id)}
@@ -195,7 +208,7 @@ class Telegram(Platform):
             raise MessageGone
         if code == 429:
             asked = parameters.get("retry_after") if isinstance(parameters, dict) else None
-            wait = float(asked) if isinstance(asked, int | float) else 1.0
+            wait = float(min(max(asked, 0), _LONGEST_WAIT)) if isinstance(asked, int | float) else 1.0
             self._free_at = asyncio.get_running_loop().time() + wait
             raise TemporaryFailure(told, timedelta(seconds=wait))
         if is_private and code in (400, 403):
@@ -291,7 +304,10 @@ class TelegramUpdates:
             self._bot.raise_refusal(reply, is_private=False)
             raise TemporaryFailure("Telegram: a reply without updates")
         await asyncio.gather(*(self._receive(it, is_late=not self._is_caught_up) for it in updates))
-        self._offset = max([self._offset, *(it["update_id"] + 1 for it in updates)])
+        numbers = [it.update_id for it in map(_read_any, updates) if it is not None]
+        if updates and not numbers:  # they would come again at once
+            raise TemporaryFailure("Telegram: updates of another shape than documented")
+        self._offset = max([self._offset, *(number + 1 for number in numbers)])
         self._received_at = now()
         self._is_caught_up = len(updates) < _MAX_UPDATES or self._is_caught_up
         if timeout:  # a request that waits is what another program's would have ended
@@ -342,7 +358,7 @@ class TelegramUpdates:
         """Do what an update wants, whatever comes of it."""
         try:
             update = msgspec.convert(written, _Update)
-        except msgspec.ValidationError:  # of a kind that is none of ours
+        except (msgspec.ValidationError, RecursionError):  # of a kind that is none of ours
             return
         event_id = f"{self._bot.bot_id}:{update.update_id}"
         try:
@@ -381,7 +397,8 @@ class TelegramUpdates:
             raise ChatMessageUnknown
         if is_late:
             return text("too_late", language), None
-        click = Click(group.chat, _person(query.sender), named[1], int(named[2]), named[3] or None)
+        person, about = _person(query.sender), str(query.message.message_id)
+        click = Click(group.chat, person, named[1], int(named[2]), named[3] or None, remote_id=about)
         if click.verb == TEST:
             return text("tested", language, username=decisions.answer_test(click)), None
         if click.verb in _FORMS:
@@ -411,10 +428,17 @@ class TelegramUpdates:
         }
 
     async def _answer_message(self, event_id: str, message: _Message, sender: _User) -> None:
-        """Answer a private command, or a reply to a message that asked for a text; nothing else."""
-        group, asked = self._find_group(message), message.reply_to_message
+        """Answer a private command, a reply to a message that asked for a text, or a code for all to read."""
+        group, asked, receiver = self._find_group(message), message.reply_to_message, self._receiver
+        command = _COMMAND.fullmatch(message.text)
+        is_command = command is not None and command[1] is not None
         if message.chat.type == "private":
             await self._answer_command(event_id, message, sender)
+        elif await receiver.void_codes(_person(sender), message.text, is_command=is_command):
+            chat = (group or self._bot).chat
+            said = receiver.text("code_void", receiver.language_of(chat))
+            about = {"message_id": message.message_id, "allow_sending_without_reply": True}
+            await self._bot.call("sendMessage", {"chat_id": message.chat.id, "text": said, "reply_parameters": about})
         elif group is not None and asked is not None and str(asked.sender and asked.sender.id) == self._bot.bot_id:
             named = _CALLBACK.fullmatch(asked.text.rpartition("\n")[2])
             if named is not None and named[1] in _FORMS:
@@ -476,6 +500,14 @@ class TelegramUpdates:
         if isinstance(refusal, ChatPersonUnknown):
             return self._receiver.text("how_to_link", language)
         return self._receiver.translations.refusal(refusal, language)
+
+
+def _read_any(update: object) -> _AnyUpdate | None:
+    """Return the number of an update of any kind, or None if it has none."""
+    try:
+        return msgspec.convert(update, _AnyUpdate)
+    except (msgspec.ValidationError, RecursionError):
+        return None
 
 
 def _person(user: _User) -> Person:

@@ -21,7 +21,7 @@ from tests.support.together import at_once
 from tests.support.watching import ask_until, scrape
 
 RITA, ALICE_ON_DISCORD, STRANGER = "6000000000000000002", "6000000000000000003", "6000000000000000009"
-RITA_AS_PLAYER, SHUT = "6000000000000000004", "6000000000000000005"
+RITA_AS_PLAYER, SHUT, READER = "6000000000000000004", "6000000000000000005", "6000000000000000006"
 UNKNOWN = "No application that can be decided here belongs to this message."
 DECIDED = "This cannot be done while the user’s status is approved."
 
@@ -101,7 +101,8 @@ def test_applied_told_asked_answered_approved_and_in_the_game(chat: TeamChatStac
     assert audit["operator"] == "Olivia (Discord)"
     discord.wait_for(lambda it: "your application was approved" in it["content"])
 
-    again = discord.interaction(3, custom_ids(told)[0], OLIVIA_ON_DISCORD)
+    assert say(chat.send(discord.interaction(3, custom_ids(told)[0], OLIVIA_ON_DISCORD, message=told))) == UNKNOWN
+    again = discord.interaction(3, f"approve:{custom_ids(told)[0].split(':')[1]}:", OLIVIA_ON_DISCORD, message=closed)
     assert say(chat.send(again)) == DECIDED
 
 
@@ -182,6 +183,29 @@ def test_what_has_no_effect(chat: TeamChatStack, discord: Discord) -> None:
     assert [it["action"] for it in stack.audits(alice)] == ["user.registered"]
     assert say(chat.send(discord.click(message, "approve", RITA_AS_PLAYER))).startswith("You approved")
     assert stack.audits(alice, "user.approved")[0]["operator"] == f"{rita.name} (Discord)"
+
+
+def test_a_button_counts_below_our_own_message(chat: TeamChatStack, discord: Discord) -> None:
+    """Who has the bot's token can write the same buttons below other words."""
+    alice = new_applicant(chat)
+    ours, forged = chat.open_message(alice), {"id": discord.next_id()}
+    for custom_id in custom_ids(ours):
+        assert say(chat.send(discord.interaction(3, custom_id, OLIVIA_ON_DISCORD, message=forged))) == UNKNOWN
+    form = chat.click(alice, "reject").json
+    assert say(chat.send(discord.form(form, "No", OLIVIA_ON_DISCORD, message=forged))) == UNKNOWN
+    assert [it["action"] for it in chat.stack.audits(alice)] == ["user.registered"]
+
+
+@pytest.mark.every_database
+def test_a_code_in_a_text_for_others_is_void(chat: TeamChatStack, discord: Discord) -> None:
+    alice = new_applicant(chat)
+    code = chat.stack.post("/api/admin/team-chat/code", {}, token=chat.stack.olivia()).json["code"]
+    form = chat.click(alice, "ask").json
+    said = say(chat.send(discord.form(form, f"What is {code.lower()}?", OLIVIA_ON_DISCORD)))
+    assert "the code is void now" in said
+    assert [it["action"] for it in chat.stack.audits(alice)] == ["user.registered"]
+    link = chat.send(discord.interaction(3, "link:0:", READER)).json
+    assert say(chat.send(discord.form(link, code, READER))).startswith("This code is wrong")
 
 
 @pytest.mark.every_database

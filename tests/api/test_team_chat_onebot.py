@@ -24,10 +24,11 @@ from tests.support.command_line import companion
 from tests.support.our_tables import our_database
 from tests.support.peers.onebot import ACCOUNT, GROUP, TOKEN, OneBot
 from tests.support.questions import TALK, WORDS, applies, asking, token_for
+from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Person, Stack
 from tests.support.watching import ask_until, scrape
 
-OLIVIA, STRANGER, RITA = 7001, 7002, 7003
+OLIVIA, STRANGER, RITA, READER, GUESSER = 7001, 7002, 7003, 7008, 7009
 DECIDED = "This cannot be done while the user’s status is approved."
 JOINER = "\u2060"
 
@@ -136,6 +137,7 @@ def test_what_has_no_effect(stack: Stack, onebot: OneBot) -> None:
     for group in (None, 30001):
         onebot.say(command, OLIVIA, group=group)
     onebot.say(command, ACCOUNT)
+    onebot.say(command, OLIVIA, self_id=ACCOUNT + 1)
     onebot.say([{"type": "reply", "data": {"id": "1000"}}, {"type": "text", "data": {"text": "approve"}}], OLIVIA)
     onebot.say(f"approve of this {number}", OLIVIA)
     answered = {"type": "reply", "data": {"id": onebot.ids[index]}}
@@ -144,6 +146,46 @@ def test_what_has_no_effect(stack: Stack, onebot: OneBot) -> None:
     onebot.wait_for("This code is wrong", recipient=STRANGER, after=before)
     assert {it[0] for it in onebot.sent[before:]} == {"send_private_msg"}
     assert [it["action"] for it in stack.audits(alice)] == ["user.registered"]
+
+
+@pytest.mark.every_database
+def test_one_applicant_does_not_flood_the_group(stack: Stack, onebot: OneBot) -> None:
+    """Forty changes from forty networks: ten are taken, and the group reads the last of them at most once a minute."""
+    mallory = stack.newcomer("mallory")
+    token = applies(stack, mallory, token_for(stack)).json["applicationToken"]
+    told_about(stack, onebot, mallory)
+    before, replies = len(onebot.sent), []
+    for number in range(40):
+        answers = TALK | {"9": {"type": "text", "textAnswer": f"Flood {number}"}}
+        headers = {"X-Application-Token": token, "X-Forwarded-For": f"2001:db8:{number:x}::1"}
+        replies.append(stack.post("/api/application/answers", {"answers": answers}, headers=headers))
+    assert [reply.status for reply in replies] == [200] * 10 + [429] * 30
+    assert_refused(replies[-1], 429, "rate_limited")
+    assert 3500 < int(replies[-1].headers["Retry-After"]) <= 3600
+    stack.decides("reject", mallory)
+    onebot.wait_for("Rejected by Olivia.", after=before)
+    about_mallory = [text for _action, _to, text, _replied in onebot.sent[before:] if mallory.name in text]
+    assert [text for text in about_mallory if "Rejected" not in text][1:] == []
+
+
+@pytest.mark.every_database
+def test_a_code_in_the_group_is_void(stack: Stack, onebot: OneBot) -> None:
+    """Whoever reads it is too late; the group is told, however it was written, and guesses are answered five times."""
+    for written in ("/link {}", "my code is {}, right?", "我的代码{}", "reject 1 {}"):
+        code = stack.post("/api/admin/team-chat/code", {}, token=stack.olivia()).json["code"]
+        before = onebot.say(written.format(code.lower()), OLIVIA, group=30001 if written == "/link {}" else GROUP)
+        onebot.wait_for("is void now", recipient=30001 if written == "/link {}" else GROUP, after=before)
+        before = onebot.say(f"/link {code}", READER, group=None)
+        onebot.wait_for("This code is wrong", recipient=READER, after=before)
+    assert not our_database(stack).query("SELECT 1 FROM regsvc_team_chat_link WHERE account LIKE ?", (f"%{READER}",))
+    before = len(onebot.sent)
+    for _try in range(5):
+        said = onebot.say("/link WRONGCOD", GUESSER)
+        onebot.wait_for("is void now", after=said)
+    onebot.say("/link WRONGCOD", GUESSER)
+    onebot.say("/link WRONGCOD", GUESSER, group=None)
+    onebot.wait_for("Too many attempts.", recipient=GUESSER, after=before)
+    assert [to for _action, to, _text, _replied in onebot.sent[before:]] == [str(GROUP)] * 5 + [str(GUESSER)]
 
 
 def test_connections_need_the_token(stack: Stack, onebot: OneBot) -> None:

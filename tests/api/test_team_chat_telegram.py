@@ -21,7 +21,7 @@ from tests.support.questions import TALK, WORDS, applies, asking, token_for
 from tests.support.stack import MakeStack, Person, Stack
 from tests.support.watching import ask_until, scrape
 
-OLIVIA, STRANGER, RITA, ALICE, SHUT = 7001, 7002, 7003, 7004, 7005
+OLIVIA, STRANGER, RITA, ALICE, SHUT, READER = 7001, 7002, 7003, 7004, 7005, 7006
 DECIDED = "This cannot be done while the user’s status is approved."
 JOINER = "\u2060"
 
@@ -175,6 +175,8 @@ def test_what_has_no_effect(stack: Stack, telegram: Telegram) -> None:
     assert said(telegram, telegram.click(number, "approve", OLIVIA, chat=-100999)) == unknown
     assert said(telegram, telegram.send_callback("approve:999999:", number, OLIVIA)) == unknown
     assert said(telegram, telegram.send_callback("no such button", number, OLIVIA)) == unknown
+    [approve] = [data for data in callbacks(telegram.messages[number]) if data.startswith("approve")]
+    assert said(telegram, telegram.send_callback(approve, question, OLIVIA)) == unknown  # under another message
     telegram.reply(question, "no", STRANGER)
     private(telegram, STRANGER, "/link CODE")
     telegram.reply(question, "no", OLIVIA, age=310)
@@ -185,8 +187,6 @@ def test_what_has_no_effect(stack: Stack, telegram: Telegram) -> None:
     private(telegram, STRANGER, "This code is wrong")
     private(telegram, STRANGER, "Too many attempts.")
     telegram.write("/start", STRANGER)
-    code = stack.post("/api/admin/team-chat/code", {}, token=stack.olivia()).json["code"]
-    telegram.write(f"/link {code}", STRANGER, {"id": GROUP, "type": "supergroup"})
 
     telegram.answers.clear()
     telegram.replay(lambda update: update.get("callback_query", {}).get("id") == first)
@@ -194,6 +194,29 @@ def test_what_has_no_effect(stack: Stack, telegram: Telegram) -> None:
     assert first not in telegram.answers
     assert [it["action"] for it in stack.audits(alice)] == ["user.registered"]
     assert not our_database(stack).query("SELECT 1 FROM regsvc_team_chat_link WHERE account LIKE ?", (f"%{STRANGER}",))
+
+
+@pytest.mark.every_database
+def test_a_code_in_the_group_is_void(stack: Stack, telegram: Telegram) -> None:
+    """Whoever reads it is too late, wherever it was written."""
+    for written, group in (("/link {}", GROUP), ("/start@our_bot {}", -100555), ("here is my code: {}!", GROUP)):
+        code = stack.post("/api/admin/team-chat/code", {}, token=stack.olivia()).json["code"]
+        known = set(telegram.messages)
+        telegram.write(written.format(code), OLIVIA, {"id": group, "type": "supergroup"})
+        wait_for_new(telegram, known, group, "A code that others can read is void now")
+        telegram.write(f"/link {code}", READER)
+        wait_for_new(telegram, known, READER, "This code is wrong")
+    assert not our_database(stack).query("SELECT 1 FROM regsvc_team_chat_link WHERE account LIKE ?", (f"%{READER}",))
+
+
+def wait_for_new(telegram: Telegram, known: set[int], chat: int, part: str) -> None:
+    """Wait for a message beside those that are known."""
+    found = {number: telegram.messages[number] for number in known}
+    telegram.wait_for(
+        lambda it: (
+            str(it["chat_id"]) == str(chat) and part in it["text"] and all(it is not old for old in found.values())
+        )
+    )
 
 
 HOSTILE = (

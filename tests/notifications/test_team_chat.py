@@ -1,28 +1,39 @@
 """What is kept of the team's chats, and for how long; on both kinds of database."""
 
 import asyncio
+import itertools
+import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
+from nacl.signing import SigningKey
 from peewee import OperationalError
 
 from regsvc.app.app import App
+from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.config.host_sections import TeamChat
+from regsvc.core.email_address import parse_email
 from regsvc.core.errors import ChatCodeInvalid, InternalServerError, RateLimited, Unauthorized
 from regsvc.database.audit import Actor
 from regsvc.database.models import Invitation, OutboxEntry, Reader, TeamChatEvent, TeamChatLink, TeamChatMessage
+from regsvc.registration.questionnaire.questions import Answer
+from regsvc.registration.questionnaire.service import Submitter
+from regsvc.registration.registration import RegistrationRequest
 from regsvc.team_chat.decisions import ChatReceiver, Click, Person, TeamDecisions
-from regsvc.team_chat.discord import Discord
+from regsvc.team_chat.discord import Discord, DiscordInteractions
 from regsvc.team_chat.onebot import _UNCONNECTED_PAUSE
 from regsvc.team_chat.telling import Cards, TeamChatQueue
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.telegram import GROUP, TOKEN, Telegram, callbacks
-from tests.support.services import OLIVIA, MakeServices, ServiceHarness
+from tests.support.questions import asking
+from tests.support.services import CALLER, OLIVIA, PASSWORD, MakeServices, ServiceHarness
 from tests.support.watching import ask_until
 
 pytestmark = pytest.mark.every_database
@@ -247,6 +258,117 @@ def test_an_hour_without_telegram(
             assert telegram.answer_to(telegram.click(bob, "approve", 1))["text"] == "You approved Bob."
             told("Bob", "Approved by Rita (Telegram).")
         assert [services.user(name).status for name in ("Alice", "Bob", "Carla")] == ["rejected", "approved", "pending"]
+
+
+def test_answers_that_change_again_and_again_are_one_update_a_minute(
+    make_services: MakeServices, clock: ManualClock, tmp_path: Path
+) -> None:
+    """The first at once, the last of the others a minute later; nobody else's application waits for it."""
+    with Telegram() as telegram:
+        chat = {"platform": "telegram", "token": TOKEN, "channel": str(GROUP), "api_url": telegram.address}
+        questionnaire = named_keys(asking(tmp_path)["questionnaire"])
+        services = make_services(team_chat=[{**chat, "tells": ["name", "answers"]}], **questionnaire)
+        app, wake = services.app, services.app.deliveries[-1].wake
+        token = apply_with_answers(services, "Alice")
+
+        def change(words: str) -> None:
+            answers = {"1": Answer(selected_option_ids=(0,)), "9": Answer(text=words)}
+            asyncio.run(app.services.application_changes.change_answers(token, answers, CALLER))
+            wake()
+
+        def told(*parts: str) -> int:
+            return telegram.wait_for(lambda it: all(part in it["text"] for part in ("wants to join", *parts)))
+
+        def waiting() -> list[timedelta]:
+            rows = OutboxEntry.select().where(OutboxEntry.template == "update", OutboxEntry.done_at.is_null())
+            return [row.next_attempt_at - clock() for row in rows]
+
+        with receiving(app, telegram):
+            alice = told("Alice")
+            change("First words")
+            assert told("Alice", "First words") == alice
+            ask_until(waiting, lambda rows: rows == [])
+            for words in ("Second words", "Third words", "Fourth words"):
+                change(words)
+                assert waiting() == [timedelta(minutes=1)]
+            apply_with_answers(services, "Bob")
+            wake()
+            told("Bob")
+            assert telegram.edits == [alice]
+            clock.advance(minutes=1)
+            wake()
+            assert told("Alice", "Fourth words") == alice
+            assert telegram.edits == [alice] * 2
+            for number in range(6):
+                clock.advance(seconds=59)
+                change(f"Words {number}")
+            clock.advance(minutes=1)
+            wake()
+            told("Alice", "Words 5")
+            with pytest.raises(RateLimited) as refused:
+                change("Too many")
+            assert refused.value.retry_after == 3600 - (60 + 6 * 59 + 60)
+            services.decide("approve", "Alice")
+            wake()
+            telegram.wait_for(lambda it: "Approved by Olivia" in it["text"])
+            assert not callbacks(telegram.messages[alice])
+
+
+def named_keys(section: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"questionnaire__{name}": value for name, value in section.items()}
+
+
+def apply_with_answers(services: ServiceHarness, name: str) -> str:
+    """Register with a questionnaire that was passed; return the token of the application."""
+    app, address = services.app, parse_email(f"{name.lower()}@example.org")
+    answers = {"1": Answer(selected_option_ids=(0,)), "7": Answer(selected_option_ids=(0,))}
+    passed = asyncio.run(app.questionnaires.submit(answers, Submitter(CALLER)))
+    issued = app.codes.find_sendable(app.codes.issue(address.key, "register", CALLER))
+    assert issued is not None
+    proven, mailed = (name, address.display, CodeOrProof(app.codes.code_of(issued))), (PASSWORD, "java", "en")
+    request = RegistrationRequest(*proven, *mailed, questionnaire_token=passed.token)
+    return asyncio.run(app.services.registration.register(request, CALLER)).application_token
+
+
+def test_an_application_on_discord_decides_in_its_own_channel(services: ServiceHarness, clock: ManualClock) -> None:
+    """Two teams have an application and a channel each; whoever runs one cannot decide in the other's."""
+    app, rita = services.app, services.approved("Rita")
+    app.team_roles.give("Rita", "reviewer", OLIVIA)
+    services.register("Alice")
+    alice, keys, channels = services.user("Alice"), [SigningKey.generate() for _ in range(2)], ["41", "42"]
+    rows = []
+    for channel in channels:
+        columns = {"user_id": alice.id, "username_key": "alice", "shown": "", "version": "", "remote_id": f"9{channel}"}
+        rows.append(TeamChatMessage.create(chat=f"discord:{channel}", is_open=True, changed_at=clock(), **columns))
+    receiver = make_receiver(services, lambda *_what: None)
+    receiver.decisions.link(Person("discord", "Discord", "61", "rita"), app.team_accounts.issue_code(rita.id))
+    chats = [
+        TeamChat(platform="discord", token="t", channel=channel, public_key=key.verify_key.encode().hex().upper())
+        for channel, key in zip(channels, keys, strict=True)
+    ]
+    interactions, numbers = DiscordInteractions([Discord(chat, "") for chat in chats], receiver), itertools.count(1)
+    version = receiver.decisions.cards.version_of(alice)
+
+    def click(key: SigningKey, row: TeamChatMessage, channel: str) -> str:
+        interaction = {
+            "id": str(next(numbers)),
+            "application_id": "1",
+            "type": 3,
+            "channel_id": channel,
+            "member": {"user": {"id": "61", "username": "rita"}},
+            "message": {"id": row.remote_id},
+            "data": {"custom_id": f"approve:{row.id}:{version}"},
+        }
+        body, timestamp = json.dumps(interaction).encode(), str(int(clock().timestamp()))
+        signature = key.sign(timestamp.encode() + body).signature.hex()
+        reply = asyncio.run(interactions.receive(signature, timestamp, body))
+        said: str = reply["data"]["content"]
+        return said
+
+    for key, row, channel in ((keys[1], rows[0], "41"), (keys[0], rows[1], "42"), (keys[0], rows[0], "42")):
+        assert click(key, row, channel).startswith("No application that can be decided here")
+    assert services.user("Alice").status == "pending"
+    assert click(keys[0], rows[0], "41") == "You approved Alice."
 
 
 def enter(services: ServiceHarness, *tries: tuple[str, str]) -> list[str | BaseException]:

@@ -9,6 +9,7 @@ from tests.support.daemon import Reply
 from tests.support.our_tables import ago, our_database
 from tests.support.peers.discord import CHANNEL, TOKEN, Discord, custom_ids, text_of
 from tests.support.stack import MakeStack, Person, Stack
+from tests.support.watching import ask_until
 
 OLIVIA_ON_DISCORD = "6000000000000000001"
 BASE_URL = "https://play.example.org"
@@ -41,10 +42,18 @@ class TeamChatStack:
         return self.discord.wait_for(lambda message: all(part in text_of(message) for part in wanted))[1]
 
     def open_message(self, person: Person) -> dict[str, Any]:
-        """Return the message with which one can decide about an applicant."""
+        """Return the message with which one can decide about an applicant.
+
+        Waits until it is known to have been sent: a person reads for longer than that takes.
+        """
         name = person.name.replace("_", r"\_")
-        found = self.discord.wait_for(lambda it: name in text_of(it) and bool(custom_ids(it)))
-        return found[1]
+        number, message = self.discord.wait_for(lambda it: name in text_of(it) and bool(custom_ids(it)))
+        self.wait_until_known(number)
+        return message
+
+    def wait_until_known(self, remote_id: str) -> None:
+        query = "SELECT COUNT(*) AS n FROM regsvc_team_chat_message WHERE remote_id = ?"
+        ask_until(lambda: our_database(self.stack).query(query, (remote_id,))[0]["n"], bool)
 
     def click(self, person: Person, verb: str, account: str = OLIVIA_ON_DISCORD, **changes: Any) -> Reply:
         return self.send(self.discord.click(self.open_message(person), verb, account, **changes))

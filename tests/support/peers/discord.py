@@ -28,7 +28,10 @@ _PATH = re.compile(r"/channels/(\d+)/messages(?:/(\d+))?")
 
 
 class Discord(HttpPeer):
-    """Keeps messages as people see them, by id: the newest body of each; `sent` has all requests in order."""
+    """Keeps messages as people see them, by id: the newest body of each; `sent` has all requests in order.
+
+    An interaction by a button, or by a form that it opened, has the message (read in the documentation: `message`).
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,6 +50,8 @@ class Discord(HttpPeer):
         self.closed_doors: set[str] = set()
         """People who take no messages from the bot."""
         self._nonces: dict[str, str] = {}
+        self._about: dict[str, str] = {}
+        """The message whose button was pressed, by what the button and its form are named."""
         self._numbers = itertools.count(5_000_000_000_000_000_000)
         self._news = threading.Condition()
 
@@ -80,14 +85,17 @@ class Discord(HttpPeer):
     def click(self, message: dict[str, Any], verb: str, person: str, **changes: Any) -> dict[str, Any]:
         """Return the interaction of a person who presses this button of a message."""
         [custom_id] = [id for id in custom_ids(message) if id.startswith(verb)]
-        return self.interaction(3, custom_id, person, **changes)
+        self._about[custom_id] = message["id"]
+        return self.interaction(3, custom_id, person, **{"message": {"id": message["id"]}, **changes})
 
     def form(self, shown: dict[str, Any], text: str, person: str, **changes: Any) -> dict[str, Any]:
         """Return the interaction of a person who sends a form that was shown."""
         [labelled] = shown["data"]["components"]
         field = {**labelled["component"], "value": text}
         rows = [{"type": 18, "component": {key: field[key] for key in ("type", "custom_id", "value")}}]
-        made = self.interaction(5, shown["data"]["custom_id"], person, **changes)
+        custom_id = shown["data"]["custom_id"]
+        about = {"message": {"id": self._about.get(custom_id, "1")}}
+        made = self.interaction(5, custom_id, person, **{**about, **changes})
         made["data"]["components"] = rows
         return made
 
@@ -157,12 +165,12 @@ class Discord(HttpPeer):
             return self._show(handler.path)
         self.sent.append((method, handler.path, body))
         if handler.path == "/users/@me/channels":
-            return 200, {}, {"id": f"77{body['recipient_id']}", "type": 1}
+            return 200, {}, {"id": f"7{body['recipient_id']}", "type": 1}
         found = _PATH.fullmatch(handler.path)
         if found is None:
             return 404, {}, {"message": "404: Not Found", "code": 0}
         channel, message_id = found.groups()
-        if channel.removeprefix("77") in self.closed_doors:
+        if channel.removeprefix("7") in self.closed_doors:
             return 403, {}, {"message": "Cannot send messages to this user", "code": 50007}
         if problem := find_problem(body):
             return 400, {}, {"message": f"Invalid Form Body: {problem}", "code": 50035}
@@ -195,7 +203,7 @@ class Discord(HttpPeer):
         if nonce is not None:
             self._nonces[nonce] = message_id
         if known is None:
-            self.messages[message_id] = {**self.messages.get(message_id, {}), **body}
+            self.messages[message_id] = {**self.messages.get(message_id, {}), **body, "id": message_id}
             self.channel_of[message_id] = channel
         return 200, {"X-RateLimit-Remaining": "4", "X-RateLimit-Reset-After": "0.2"}, {"id": message_id}
 

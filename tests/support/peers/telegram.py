@@ -42,6 +42,8 @@ class Telegram(HttpPeer):
         super().__init__()
         self.messages: dict[int, dict[str, Any]] = {}
         self.answers: dict[str, dict[str, Any]] = {}
+        self.edits = list[int]()
+        """The messages that were changed, in order."""
         self.refusals: list[dict[str, Any]] = []
         """What the next requests that send or edit a message get."""
         self.refused: list[str] = []
@@ -192,6 +194,7 @@ class Telegram(HttpPeer):
         if method == "sendMessage":
             self.messages[reply["result"]["message_id"]] = body
         elif method == "editMessageText":
+            self.edits.append(body["message_id"])
             self.messages[body["message_id"]] = {**self.messages[body["message_id"]], **body}
         return reply
 
