@@ -22,9 +22,9 @@ from regsvc.core import clock
 from regsvc.core.clock import Clock
 from regsvc.database.location import WrongDatabase, find_installation_fingerprint
 from regsvc.doctor.abandonable import call_within
-from regsvc.notifications.delivery import TemporaryFailure
+from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.notifications.mail.transport import MailBackend
-from regsvc.team_chat.platform import Platform
+from regsvc.team_chat.platform import MessageGone, Platform
 
 _TIMEOUT: Final = 0.5  # seconds, for a port of this machine
 _MAIL_LIMIT: Final = timedelta(seconds=5)
@@ -113,8 +113,10 @@ def find_chat_problems(platform: Platform, now: datetime) -> list[str]:
     """Return what keeps the team from deciding in a chat. Asks the platform, and sends no message."""
     try:
         return call_within(_CHAT_LIMIT, lambda: asyncio.run(platform.find_problems(now)))
-    except (TimeoutError, TemporaryFailure) as error:
-        return [str(error) or f"{platform.title} does not answer in time"]
+    except TimeoutError:
+        return [f"{platform.title} does not answer in time"]
+    except (Drop, MessageGone, TemporaryFailure, PermanentFailure) as error:
+        return [str(error) or f"{platform.title}: a reply of another kind than documented"]
 
 
 def find_lock_holder(folder: Path) -> int | None:
