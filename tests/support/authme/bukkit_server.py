@@ -6,6 +6,7 @@ The allowlist is that of `AllowlistServer`.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ class BukkitServer:
         self.on_step: Callable[[Step], None] = lambda step: None
         self.uuids: dict[str, str] = {}
         self.online: dict[str, str] = {}  # lower-case name → name
+        self.saved_notes: Counter[str] = Counter()  # by lower-case name, since the model was made
         self.is_running = False
         self._now = now
         self._operators: list[dict[str, Any]] = []
@@ -85,15 +87,15 @@ class BukkitServer:
         """End like kill -9. Seen: the operator at the prompt stays off ops.json until the next `/login`."""
         self._forget()
 
-    def kill_at(self, step: Step, act: Callable[[], object], number: int = 1) -> None:
-        """Run `act` and kill the process at this step, the `number`th time; AssertionError if it does not come."""
+    def kill_at(self, step: Step, act: Callable[[], object], number: int = 1) -> bool:
+        """Run `act`, and kill the process at this step, the `number`th time; return whether it came."""
         with self._watched_for(step, number):
             try:
                 act()
             except Killed:
                 self.kill()
-                return
-        raise AssertionError(f"{step} did not come {number} times")
+                return True
+        return False
 
     def reload_authme(self) -> None:
         """Reload as `/authme reload`: another limbo type or size counts, no type is converted (`LimboPersistence`)."""
@@ -117,6 +119,17 @@ class BukkitServer:
             entry = {"uuid": self.uuid_of(name), "name": name, "level": self.game.operator_level()}
             self._operators.append({**entry, "bypassesPlayerLimit": False})
             self._write_operators()
+
+    @property
+    def has_notes(self) -> bool:
+        """Whether AuthMe writes notes (`limbo.persistence.type`)."""
+        return self._notes.kind != "DISABLED"
+
+    def holds_op(self, name: str) -> bool:
+        """Whether AuthMe gives op back: as it remembers at the prompt, and else by an earlier note."""
+        waiting = self._at_prompt.get(name.lower())
+        note = waiting.note if waiting is not None else self._notes.find(self.uuid_of(name))
+        return note is not None and note.get("operator") is True
 
     def deop(self, name: str) -> None:
         """`/deop`; of a player whose op AuthMe holds it changes nothing, and `/login` brings op back."""
@@ -239,6 +252,7 @@ class BukkitServer:
 
     def _save_note(self, name: str, note: Note) -> None:
         self._notes.save(self.uuid_of(name), note)
+        self.saved_notes[name.lower()] += 1
         self.on_step("note saved")
 
     def _remove_note(self, name: str) -> None:
