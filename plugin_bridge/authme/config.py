@@ -29,7 +29,7 @@ from plugin_bridge.authme.rules import (
 )
 from plugin_bridge.hashers import HASHERS, UNSUPPORTED, HashingConfig, find_hasher
 from plugin_bridge.regular_files import require_regular_file
-from plugin_bridge.server.versions import REMOVED_ALGORITHMS, is_known_to_authme
+from plugin_bridge.server.versions import REMOVED_ALGORITHMS, is_fork, is_known_to_authme
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -135,8 +135,10 @@ _SSL_MODES = {
 PASSWORD_HASH_KEY = "settings.security.passwordHash"  # noqa: S105 - a key of config.yml
 LEGACY_HASHES_KEY = "settings.security.legacyHashes"
 DIALOGS_KEY = "settings.registration.dialog"
+PROXY_SECRET_KEY = "Hooks.proxySharedSecret"  # noqa: S105 - a key of config.yml
 
 _OLD_SALT_COLUMN = "ExternalBoardOptions.mySQLColumnSalt"  # the key's path up to AuthMe 5.4
+_PROMPT_SECONDS = 30
 _OPTIONAL_COLUMNS = frozenset({"salt", "group", "uuid", "premium_uuid"})
 
 
@@ -237,6 +239,7 @@ class AuthMeConfig:
     unactivated_group: int = _key("ExternalBoardOptions.nonActivedUserGroup", -1)
     bungeecord: bool = _key("Hooks.bungeecord", False)
     velocity: bool = _key("Hooks.velocity", False)
+    has_proxy_secret: bool | None = field(default=None, compare=False)  # None: no such key, as before AuthMe 6
     unrestricted_names: tuple[str, ...] = ()
     hooks_floodgate: bool = _key("Hooks.floodgate", False)
     bedrock_auto_login: bool = _key("3rdPartyFeature.features.bedrockAutoLogin", False)
@@ -244,6 +247,8 @@ class AuthMeConfig:
     unregisters_after_minutes: int = _key("settings.registration.email.unregisterAfterMinutes", 10)
     purges_by_itself: bool = _key("Purge.useAutoPurge", False)
     purges_after_days: int = _key("Purge.daysBeforeRemovePlayer", 60)
+    limbo_persistence: str = _key("limbo.persistence.type", "INDIVIDUAL_FILES")
+    prompt_seconds: int = _PROMPT_SECONDS  # for which a player may stand at the login prompt; 0: for ever
     mail: MailAccount = MailAccount()
     ignored: tuple[IgnoredValue, ...] = field(default=(), compare=False)
 
@@ -252,6 +257,11 @@ class AuthMeConfig:
         """Path of AuthMe's database file with the SQLITE backend, beside its config.yml."""
         folder = Path() if self.source is None else self.source.parent
         return folder / f"{self.database}.db"
+
+    @property
+    def writes_notes(self) -> bool:
+        """Whether AuthMe notes on disk whose op it holds (`plugin_bridge.authme.limbo`)."""
+        return self.limbo_persistence.strip().upper() != "DISABLED"
 
     @property
     def lock_group(self) -> int | None:
@@ -289,8 +299,8 @@ class AuthMeConfig:
     @property
     def _has_ssl_mode(self) -> bool:
         """Whether the key of the fork AuthMeReReloaded counts, which AuthMe itself ignores."""
-        is_fork = self.version is None or "FORK" in self.version.upper()
-        return self.backend == Backend.MARIADB and self.mariadb_ssl_mode is not None and is_fork
+        may_be_fork = self.version is None or is_fork(self.version)
+        return self.backend == Backend.MARIADB and self.mariadb_ssl_mode is not None and may_be_fork
 
     @property
     def unverified_minutes(self) -> int:
@@ -382,7 +392,9 @@ def read_authme_config(path: Path) -> AuthMeConfig:
         legacy_hashes=legacy,
         password_rule=_read_password_rule(document),
         name_rule=_read_name_rule(document),
+        prompt_seconds=_read_prompt_seconds(document),
         dialogs=_read_dialogs(document),
+        has_proxy_secret=_has_proxy_secret(document),
         unrestricted_names=tuple(
             sorted({name.lower() for name in document.texts("settings.unrestrictions.UnrestrictedName", ())})
         ),
@@ -465,12 +477,25 @@ def _read_pattern(document: ConfigDocument, path: str, default: HostPattern, sub
     return compile_java_pattern(document.text(path, default.text), path, substitute)
 
 
+def _read_prompt_seconds(document: ConfigDocument) -> int:
+    """Return for how long a player may stand at the prompt. Versions after 6.0.0 have a key for each kind of prompt."""
+    before = document.number("settings.restrictions.timeout", _PROMPT_SECONDS)
+    return max(0, document.number("settings.restrictions.loginTimeout", before))
+
+
 def _read_dialogs(document: ConfigDocument) -> tuple[str, ...]:
     """Return the keys of the dialogs that are on. AuthMe 6 writes the section itself; others know no dialogs."""
     if not isinstance(document.find(DIALOGS_KEY), dict):
         return ()
     keys = (f"{DIALOGS_KEY}.preJoin.enable", f"{DIALOGS_KEY}.postJoin.enable")
     return tuple(key for key in keys if document.flag(key, True))
+
+
+def _has_proxy_secret(document: ConfigDocument) -> bool | None:
+    """Return whether requests of a proxy are signed; None without the key. The secret itself is not kept."""
+    if document.find(PROXY_SECRET_KEY) is None:
+        return None
+    return document.text(PROXY_SECRET_KEY, "").strip() != ""
 
 
 def _override_columns(columns: ColumnNames, given: Mapping[str, str]) -> ColumnNames:
@@ -489,6 +514,7 @@ def _override_algorithm(name: str, key: str) -> str:
 
 _KEYS: dict[str, str] = {
     "port": "DataSource.mySQLPort",
+    "prompt_seconds": "settings.restrictions.timeout",
     **{part.name: part.metadata["key"] for part in fields(AuthMeConfig) if "key" in part.metadata},
     **{f"columns.{part.name}": part.metadata["key"] for part in fields(ColumnNames)},
 }

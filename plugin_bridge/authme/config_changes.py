@@ -36,6 +36,7 @@ _LABELS = {
     "password_rule": "the rules for passwords",
     "name_rule": "the rules for names",
     "dialogs": DIALOGS_KEY,
+    "prompt_seconds": "settings.restrictions.timeout or loginTimeout",
     "unrestricted_names": "settings.unrestrictions.UnrestrictedName",
 }
 """Labels for fields that have no single key in config.yml."""

@@ -7,8 +7,7 @@ import logging
 import re
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -18,81 +17,84 @@ from plugin_bridge.regular_files import require_regular_file
 log = logging.getLogger(__name__)
 
 HIGHEST_LEVEL = 4
+LOWEST_LEVEL = 1
 MAX_FILE_BYTES = 1024 * 1024
 
 # Changes with the file: inode, size, modification time, change time. None: the file does not exist.
 _Stamp = tuple[int, int, int, int] | None
 _UNKNOWN = "unknown"  # in place of a stamp: before the first look, or when `stat` fails
+_NO_FILE = "no file"
 
 
 class ServerFileError(Exception):
     """A file of the game server cannot be read. The message names the file."""
 
 
-class OpsFile:
-    """Current operators of the game server. May be shared by threads; one `stat` per call while nothing changes.
+@dataclass(frozen=True, slots=True)
+class ListedOperator:
+    """An entry of ops.json. `uuid` None: it has none that can be used."""
 
-    Without the file (or a path) there are no operators but `extra_names`, who have level 4. While the file is
-    half-written or unreadable the last good list stays in force, with one warning per state of the file.
+    name: str
+    level: int
+    uuid: str | None = None
+
+
+class OpsFile:
+    """The list of operators as the game server wrote it last. May be shared by threads.
+
+    One `stat` per call while nothing changes. Without the file (or a path) there are no operators but `extra_names`,
+    who have level 4. While the file is half-written or unreadable the last good list stays in force, with one warning
+    per state of the file. Whose op AuthMe holds for the moment is not in it: see `Operators`.
     """
 
     def __init__(self, path: Path | None, extra_names: Iterable[str] = ()) -> None:
-        self._path = path
-        self._extra = {name.lower(): HIGHEST_LEVEL for name in extra_names}
+        self.path = path
+        self._extra = {name.lower(): ListedOperator(name, HIGHEST_LEVEL) for name in extra_names}
         self._lock = threading.Lock()
         self._loaded: object = _UNKNOWN  # the stamp of the list in force
         self._warned: object = None  # the stamp of the last warning, if the file is bad now
-        self._levels: Mapping[str, int] = self._extra
-        self._names = frozenset(self._extra)
-        self._uuids: Mapping[str, tuple[str, str]] = {}
-        self._dismissed: frozenset[str] = frozenset()
+        self._listed: Mapping[str, ListedOperator] = self._extra
+
+    def read(self) -> tuple[Mapping[str, ListedOperator], object]:
+        """Return the entries with a level by lower-case name, and what changes whenever the file is written.
+
+        The second is None as long as the file was never read.
+        """
+        if self.path is None:
+            return self._listed, _NO_FILE
+        with self._lock:
+            self._refresh(self.path)
+            return self._listed, None if self._loaded is _UNKNOWN else (self._loaded,)
 
     def level_of(self, name: str) -> int:
-        """Return the operator level, 1 to 4, or 0 for other players. The case of the name does not matter."""
-        self._refresh()
-        return self._levels.get(name.lower(), 0)
+        """Return the level of a name in the list, 1 to 4, or 0. The case of the name does not matter."""
+        listed = self.read()[0].get(name.lower())
+        return listed.level if listed is not None else 0
 
     def names(self) -> frozenset[str]:
         """Return all names in the file and the extra ones, in lower case."""
-        self._refresh()
-        return self._names
+        return frozenset(self.read()[0])
 
-    def uuids(self) -> Mapping[str, tuple[str, str]]:
-        """Return name and UUID of each operator in the file who has one there, by lower-case name."""
-        self._refresh()
-        return self._uuids
+    @property
+    def extra_names(self) -> Set[str]:
+        """The names that are operators whatever the file says, in lower case."""
+        return self._extra.keys()
 
-    def find_dismissed(self) -> frozenset[str] | None:
-        """Return who has left the list since `forget_dismissed`, even if they are back; None: it was never read."""
-        self._refresh()
-        return None if self._path is not None and self._loaded is _UNKNOWN else self._dismissed
-
-    def forget_dismissed(self, names: frozenset[str]) -> None:
-        """Take these names off what `find_dismissed` returns."""
-        with self._lock:
-            self._dismissed -= names
-
-    def _refresh(self) -> None:
-        if self._path is None:
-            return
-        with self._lock:
-            stamp: object = _UNKNOWN
-            try:
-                stamp = find_stamp(self._path)
-                if stamp == self._loaded:
-                    return
-                entries = [] if stamp is None else _read_ops(self._path)
-                levels = _levels_of(entries)
-            except (OSError, ValueError, RecursionError) as problem:
-                # The next call tries again; only the warning is not repeated.
-                if stamp != self._warned:
-                    log.warning(self._describe_fallback(), self._path, _reason_of(problem))
-                self._warned = stamp
+    def _refresh(self, path: Path) -> None:
+        stamp: object = _UNKNOWN
+        try:
+            stamp = find_stamp(path)
+            if stamp == self._loaded:
                 return
-            self._loaded, self._warned = stamp, None
-            self._levels, self._uuids = levels | self._extra, _uuids_of(entries)
-            self._dismissed |= self._names - self._levels.keys()
-            self._names = frozenset(self._levels)
+            listed = {} if stamp is None else _list_operators(_read_ops(path))
+        except (OSError, ValueError, RecursionError) as problem:
+            # The next call tries again; only the warning is not repeated.
+            if stamp != self._warned:
+                log.warning(self._describe_fallback(), path, _reason_of(problem))
+            self._warned = stamp
+            return
+        self._loaded, self._warned = stamp, None
+        self._listed = listed | self._extra
 
     def _describe_fallback(self) -> str:
         if self._loaded is not _UNKNOWN:
@@ -101,10 +103,10 @@ class OpsFile:
         return f"%s cannot be read (%s): there is no list of operators yet, so there are {fallback}; fix the file"
 
 
-def read_operators(path: Path) -> dict[str, int]:
-    """Return the operator levels by lower-case name; empty where there is no file. Raises `ServerFileError`."""
+def read_operators(path: Path) -> Mapping[str, ListedOperator]:
+    """Return the operators by lower-case name; empty where there is no file. Raises `ServerFileError`."""
     try:
-        return {} if find_stamp(path) is None else _levels_of(_read_ops(path))
+        return {} if find_stamp(path) is None else _list_operators(_read_ops(path))
     except (OSError, ValueError, RecursionError) as problem:
         raise ServerFileError(f"{path} cannot be read: {_reason_of(problem)}") from problem
 
@@ -120,6 +122,10 @@ def _whole_number(text: str, default: int) -> int:
 def _port(text: str, default: int) -> int:
     port = _whole_number(text, default)
     return port if 0 < port <= 65535 else default
+
+
+def _operator_level(text: str, default: int) -> int:
+    return max(0, min(_whole_number(text, default), HIGHEST_LEVEL))
 
 
 def _text(text: str, default: str) -> str:
@@ -156,6 +162,8 @@ class ServerProperties:
     management_secret: str | None = _key("management-server-secret", None, _text, is_secret=True)
     motd: str = _key("motd", "A Minecraft Server", _text)
     max_players: int = _key("max-players", 20, _whole_number)
+    op_permission_level: int = _key("op-permission-level", HIGHEST_LEVEL, _operator_level)
+    """The level that `/op` gives, and AuthMe, when it gives op back."""
 
 
 def read_server_properties(path: Path) -> ServerProperties:
@@ -240,25 +248,39 @@ def _read_ops(path: Path) -> list[Any]:
     return entries
 
 
-def _uuids_of(entries: Iterable[Any]) -> dict[str, tuple[str, str]]:
-    uuids = {}
+def _list_operators(entries: Iterable[Any]) -> dict[str, ListedOperator]:
+    """Return the entries by lower-case name, the one with the highest level of several.
+
+    As the game reads them (`ServerOpListEntry`): a number may be text, and an entry without a level has level 0, whom
+    Bukkit takes for an operator; servers that know no levels write it so. It has the least rights here. The game skips
+    entries without a UUID: of these, that hosts typed, only such with a level count.
+    """
+    listed: dict[str, ListedOperator] = {}
     for entry in entries:
-        match entry:
-            case {"name": str(name), "uuid": str(written)}:
-                with suppress(ValueError):
-                    uuids[name.strip().lower()] = name.strip(), str(uuid.UUID(written))
-    return uuids
+        if not isinstance(entry, dict) or not isinstance(name := entry.get("name"), str):
+            continue
+        key, uuid_ = name.strip().lower(), _uuid_of(entry.get("uuid"))
+        level = _level_of(entry.get("level", None if "uuid" not in entry else LOWEST_LEVEL), is_whole="uuid" in entry)
+        if level is not None and (key not in listed or level > listed[key].level):
+            listed[key] = ListedOperator(name.strip(), level, uuid_)
+    return listed
 
 
-def _levels_of(entries: Iterable[Any]) -> dict[str, int]:
-    """Return level by lower-case name, skipping entries that lack either."""
-    levels: dict[str, int] = {}
-    for entry in entries:
-        match entry:
-            case {"name": str(name), "level": int(level)} if not isinstance(level, bool):
-                key, level = name.strip().lower(), max(0, min(level, HIGHEST_LEVEL))
-                levels[key] = max(level, levels.get(key, 0))
-    return levels
+def _uuid_of(written: object) -> str | None:
+    try:
+        return str(uuid.UUID(written)) if isinstance(written, str) else None
+    except ValueError:
+        return None
+
+
+def _level_of(written: object, *, is_whole: bool) -> int | None:
+    """Return the level, 0 to 4, or None for an entry that does not count. `is_whole`: whether the entry has a UUID."""
+    if isinstance(written, bool) or not isinstance(written, int | float | str if is_whole else int):
+        return None
+    try:
+        return max(0, min(int(float(written)), HIGHEST_LEVEL))
+    except (ValueError, OverflowError):
+        return None
 
 
 def _decode(content: bytes) -> str:

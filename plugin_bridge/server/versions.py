@@ -1,9 +1,11 @@
 """Comparing version numbers of plugins and the companion ("5.6.0-beta2", "5.7.0-SNAPSHOT", "v1.2"), and what AuthMe's
-versions have.
+versions have: algorithms, backends, public holes.
 """
 
 import re
 from dataclasses import dataclass
+from datetime import date
+from enum import Enum, auto
 from functools import total_ordering
 from typing import Final
 
@@ -74,6 +76,11 @@ REMOVED_ALGORITHMS = frozenset(name for name, (_after, before, _in_fork) in _VER
 """Algorithms of AuthMe 5.6 and AuthMeReReloaded that a newer AuthMe silently replaces."""
 
 
+def is_fork(version: str) -> bool:
+    """Return whether this is a version of the fork AuthMeReReloaded, such as "5.7.0-FORK-b53"."""
+    return "FORK" in version.upper()
+
+
 def is_known_to_authme(name: str, version: str | None) -> bool | None:
     """Return whether AuthMe of this version has an algorithm or a backend; None if that cannot be told."""
     if name not in _VERSIONS_WITH:
@@ -81,6 +88,90 @@ def is_known_to_authme(name: str, version: str | None) -> bool | None:
     after, before, is_in_fork = _VERSIONS_WITH[name]
     if version is None or find_version(version) is None:
         return None
-    if "FORK" in version.upper():
+    if is_fork(version):
         return is_in_fork if is_newer("6", version) else None
     return (not after or is_newer(version, after)) and (not before or is_newer(before, version))
+
+
+@dataclass(frozen=True, slots=True)
+class PublicHole:
+    """Way to play as another player without their password that is described in public.
+
+    `first`: the oldest version that AuthMe's authors name as affected; older ones were only reported to be. `mended`:
+    the first release without it.
+    """
+
+    id: str
+    disclosed: date
+    first: str
+    mended: str
+
+
+PUBLIC_HOLES: Final = (
+    # Several clients of one name share the state of the login before the join: who is let in is the last to come, and
+    # not who typed the password. Known from: AuthMe/AuthMeReloaded issues 3131, 3132 and 3136 and pull request 3133
+    # (2026-09-03 and 04), and the notes of release 6.0.1 (2026-09-03), which name the builds of version 6 for Paper and
+    # Folia with the dialog before the join. That all versions have it, without the dialog too, is said by the author of
+    # issue 3132; that the fork AuthMeReReloaded has it, in issue 3136 and in its own issue 297. No release of the fork
+    # is known to mend it (looked for on 2026-11-28), so all of its versions are reported to have it.
+    PublicHole("shared-login", date(2026, 9, 3), first="6.0.0-alpha", mended="6.0.1"),
+)
+"""Public holes of AuthMe, with how each is known. SECURITY.md says how the table is kept."""
+
+
+class Affected(Enum):
+    """Certainty that a version has a hole."""
+
+    SURELY = auto()
+    """AuthMe's authors say so."""
+    REPORTED = auto()
+    """Others say so: of versions older than those that AuthMe's authors name, and of the fork."""
+    PERHAPS = auto()
+    """The version was built between the last one with the hole and the release that mends it."""
+
+
+def find_public_holes(version: str | None) -> list[tuple[PublicHole, Affected]] | None:
+    """Return the public holes that AuthMe of this version has or may have; None if the version cannot be told."""
+    if version is None or find_version(version) is None:
+        return None
+    found = ((hole, _is_affected(hole, version)) for hole in PUBLIC_HOLES)
+    return [(hole, affected) for hole, affected in found if affected is not None]
+
+
+def _is_affected(hole: PublicHole, version: str) -> Affected | None:
+    """Return how sure it is that this version has the hole; None: it does not."""
+    if is_fork(version):
+        return Affected.REPORTED
+    if not is_newer(hole.mended, version):
+        return None
+    if is_newer(hole.first, version):
+        return Affected.REPORTED
+    known, mended = find_version(version), find_version(hole.mended)
+    is_in_between = known is not None and mended is not None and known.numbers == mended.numbers
+    return Affected.PERHAPS if is_in_between else Affected.SURELY
+
+
+class ProxyLogins(Enum):
+    """Treatment of a proxy's request to log a player in, where `Hooks.proxySharedSecret` is not set."""
+
+    TAKES_ANY = auto()
+    """AuthMe 5 and the fork know no secret: they believe every client that sends the message."""
+    TAKES_EMPTY_KEY = auto()
+    """AuthMe 6.0.0 has the requests signed, with the empty text as the key, which everybody knows."""
+    REFUSES = auto()
+
+
+def find_proxy_logins(version: str | None, *, has_key: bool) -> tuple[ProxyLogins, bool]:
+    """Return what this AuthMe does with unsigned requests of a proxy, and whether that is sure.
+
+    `has_key`: whether its config.yml has `Hooks.proxySharedSecret`, which counts where the version is unknown: AuthMe
+    writes the keys that it knows when it starts. From `BungeeReceiver` and `HooksSettings` in the sources of 5.6.0,
+    5.7.0 and 6.0.0 (6.0.0-R1 brought the key); of 6.0.1 from what was published about it, not from its source.
+    """
+    if version is None or find_version(version) is None:
+        return (ProxyLogins.TAKES_EMPTY_KEY, False) if has_key else (ProxyLogins.TAKES_ANY, False)
+    if is_fork(version) or is_newer("6.0.0-alpha", version):
+        return ProxyLogins.TAKES_ANY, True
+    if is_newer("6.0.1-alpha", version):
+        return ProxyLogins.TAKES_EMPTY_KEY, True
+    return (ProxyLogins.TAKES_EMPTY_KEY, False) if is_newer("6.0.1", version) else (ProxyLogins.REFUSES, True)

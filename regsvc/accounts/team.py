@@ -1,24 +1,33 @@
 """The team: who has which role, and what ends with it."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
 
 from peewee import Database
 
-from plugin_bridge.server.files import OpsFile
+from plugin_bridge.authme.config import AuthMeConfig
+from plugin_bridge.authme.limbo import LimboNotes
+from plugin_bridge.server.files import HIGHEST_LEVEL, OpsFile, PropertiesFile
+from plugin_bridge.server.operators import Operator, Operators
+from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.accounts.access import AccountAccess, Principal
 from regsvc.auth.api_tokens import ApiTokens
 from regsvc.auth.invitations import Invitations
 from regsvc.auth.password_links import PasswordLinks
-from regsvc.auth.sessions import Sessions
+from regsvc.auth.sessions import Ended, Sessions
 from regsvc.auth.team_accounts import TeamAccounts
 from regsvc.config.live import LiveConfig
+from regsvc.config.sections import Config
 from regsvc.core import errors
+from regsvc.core.clock import Clock
 from regsvc.core.rights import ROLES, Role, Team
-from regsvc.core.text import name_key
-from regsvc.database.audit import SQL, Actor, Audit
-from regsvc.database.models import APPROVED, User
+from regsvc.core.text import clean_name, name_key
+from regsvc.database.audit import GAME, SQL, Actor, Audit
+from regsvc.database.bulk import upsert_query
+from regsvc.database.models import APPROVED, KnownOperator, User
 
 log = logging.getLogger(__name__)
 
@@ -124,14 +133,32 @@ class TeamRoles:
         log.info(text, user.username, *counts)
 
 
-class LostRights:
-    """End of what members of the team had open when they lost their rights, so that it does not revive with those."""
+class _Source(Protocol):
+    """A kind of thing that is made by a right."""
 
-    def __init__(self, roles: TeamRoles, ops: OpsFile, live: LiveConfig) -> None:
+    def revoke_unentitled(self, dismissed: Collection[str]) -> Ended: ...
+
+
+class LostRights:
+    """End of what members of the team had open when they lost their rights, so that it does not revive with those.
+
+    Keeps the operators in the database, for the next process: see `remember_operators`.
+    """
+
+    def __init__(self, roles: TeamRoles, operators: Operators, live: LiveConfig, now: Clock) -> None:
         self._roles = roles
-        self._ops = ops
+        self._operators = operators
         self._live = live
+        self._now = now
+        self._sources: Mapping[str, _Source] = {
+            "sessions": roles.sessions,
+            "links": roles.links,
+            "tokens": roles.tokens,
+            "invitations": roles.invitations,
+            "chatAccounts": roles.accounts,
+        }
         self._needed_second_factor: tuple[bool, bool] | None = None  # when `end` last ran
+        self._stored: Mapping[str, object] | None = None  # the operators as they were last stored
 
     @property
     def _needed_totp(self) -> tuple[bool, bool]:
@@ -140,24 +167,107 @@ class LostRights:
         return auth.needs_totp(is_operator=True), auth.needs_totp(is_operator=False)
 
     def have_changed(self) -> bool:
-        """Return whether `end` has something to look for. Blocking."""
-        dismissed, is_needed = self._ops.find_dismissed(), self._needed_totp
-        return dismissed is not None and (bool(dismissed) or is_needed != self._needed_second_factor)
+        """Return whether `end` has something to do. Blocking."""
+        dismissed = self._operators.find_dismissed()
+        if dismissed is None:
+            return False
+        is_stored = self._stored == _rows_of(self._operators)
+        return bool(dismissed) or not is_stored or self._needed_totp != self._needed_second_factor
 
     def end(self) -> None:
-        """End what operators had open when they lost their rights. Blocking.
+        """End what operators had open when they lost their rights, and store the operators. Blocking.
 
-        At the start, and when an operator has left ops.json or who needs a second factor has changed. Until then it is
-        refused as it is used, by what ops.json says at that moment. An ops.json that was never read ends nothing.
+        At the start, when an operator has ceased to be one, and when who needs a second factor has changed. Until then
+        it is refused as it is used. An ops.json that was never read ends nothing.
         """
-        if not self.have_changed():
+        dismissed, is_needed, rows = self._operators.find_dismissed(), self._needed_totp, _rows_of(self._operators)
+        if dismissed is None:
             return
-        dismissed = self._ops.find_dismissed() or frozenset()
-        is_needed, roles = self._needed_totp, self._roles
-        sources = (roles.sessions, roles.links, roles.tokens, roles.invitations, roles.accounts)
-        ended = [it.revoke_unentitled(dismissed) for it in sources]
-        self._ops.forget_dismissed(dismissed)
+        if rows != self._stored:
+            _store(rows, self._now())
+            self._stored = rows
+        if dismissed or is_needed != self._needed_second_factor:
+            self._end_unentitled(dismissed)
+        self._operators.forget_dismissed(dismissed)
         self._needed_second_factor = is_needed
-        if any(ended):
+
+    def _end_unentitled(self, dismissed: Collection[str]) -> None:
+        """End what was made without a right that still holds, and record it for each owner."""
+        team, audit = self._roles.team, self._roles.audit
+        with self._roles.database.atomic():
+            ended = {kind: source.revoke_unentitled(dismissed) for kind, source in self._sources.items()}
+            owners = sorted({owner for by_owner in ended.values() for owner in by_owner})
+            users = {it.username_key: it for it in User.select().where(User.username_key.in_(owners))} if owners else {}
+            for owner in owners:
+                user = users.get(owner)
+                keeps_rights = user is not None and bool(team.kept_rights_of(user).permissions)
+                cause = "second_factor" if keeps_rights and owner not in dismissed else "not_in_team"
+                detail = {kind: ", ".join(by_owner[owner]) for kind, by_owner in ended.items() if owner in by_owner}
+                audit.record(
+                    "user.rights_ended", GAME, owner if user is None else user.username, {"cause": cause} | detail
+                )
+        if owners:
+            counts = [sum(map(len, by_owner.values())) for by_owner in ended.values()]
             text = "ended without the right: sessions %d, links %d, tokens %d, invitations %d, chat accounts %d"
-            log.info(text, *ended)
+            log.info(text, *counts)
+
+
+def find_operators(config: Config, authme: AuthMeConfig | None, properties: PropertiesFile) -> Operators:
+    """Return the operators of the main game server, by its ops.json and the notes of the AuthMe that runs in it."""
+    ops_path = config.game.ops_path
+    ops = OpsFile(ops_path, map(clean_name, config.game.operators))
+    folders = [] if ops_path is None else [ops_path.parent / "plugins" / "AuthMe"]
+    if authme is not None and config.authme_config_path is not None:
+        folders.append(config.authme_config_path.parent)
+    folder = next((folder for folder in folders if folder.is_dir()), None)
+    if folder is None and authme is None:
+        return Operators(ops)
+
+    def given_level() -> int:
+        known = properties.current
+        return known.op_permission_level if known is not None else HIGHEST_LEVEL
+
+    return Operators(ops, LimboNotes(folder, authme or AuthMeConfig()), given_level=given_level)
+
+
+def remember_operators(operators: Operators, uuids: PlayerUuids) -> None:
+    """Tell `operators` whom an earlier process knew, before the first question. Blocking; the database is open.
+
+    Where nobody was known yet, AuthMe's notes about players who joined lately are believed, as after a crash of the
+    game server; later a note alone makes nobody an operator whose op was taken away.
+    """
+    rows = list(KnownOperator.select())
+    known = [
+        Operator(row.username, row.level, row.uuid, note=row.note)
+        for row in rows
+        if row.left_at is None and name_key(row.username) == row.username_key
+    ]
+    if not rows and operators.notes is not None:
+        joined = operators.notes.held_among(uuids.joined)
+        known = [Operator(name, operators.given_level(), uuid) for name, uuid in joined.items()]
+    operators.remember(known)
+
+
+def _rows_of(operators: Operators) -> dict[str, Mapping[Any, Any]]:
+    """Return the operators as they are stored, by lower-case name."""
+    model = KnownOperator
+    return {
+        key: {
+            model.username_key: key,
+            model.username: it.name,
+            model.uuid: it.uuid,
+            model.level: it.level,
+            model.note: it.note,
+            model.left_at: None,
+        }
+        for key, it in operators.all().items()
+    }
+
+
+def _store(rows: Mapping[str, Mapping[Any, Any]], now: datetime) -> None:
+    model = KnownOperator
+    with model._meta.database.atomic():
+        model.update(left_at=now).where(model.left_at.is_null(), model.username_key.not_in(sorted(rows))).execute()
+        if rows:
+            overwrite = (model.username, model.uuid, model.level, model.note, model.left_at)
+            upsert_query(model, list(rows.values()), unique=(model.username_key,), overwrite=overwrite).execute()

@@ -182,7 +182,7 @@ class App:
         """Sessions, durable limits, the audit log, live events for admins."""
         auth = self._config.auth
         self.audit = self.services.audit = Audit(self._now)
-        self.team = Team(self.context.level_of)
+        self.team = Team(self.context.level_of, self.context.protected_level_of)
         self.sessions = self.services.sessions = Sessions(
             signing=self.context.keys.signing,
             now=self._now,
@@ -215,7 +215,7 @@ class App:
         self.hashing = PasswordHashing(self.live, self.hash_pool)
         bedrock_names = BedrockNames(bedrock.enabled, bedrock.prefix, compile_pattern(bedrock.username_regex))
         self.credential_rules = CredentialRules(
-            self.live, bedrock_names, self.context.ops.names, has_authme=self._players.is_enabled
+            self.live, bedrock_names, self.context.operators.names, has_authme=self._players.is_enabled
         )
         queues = QueueCollector(self.worker, self.list_worker, self.hash_pool, self.loop_lag)
         self.metrics.register(ProcessCollector(), queues)
@@ -333,7 +333,7 @@ class App:
         sync_context = SyncContext(
             self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
         )
-        self.reconciler = Reconciler(sync_context, self.live, context.ops.names)
+        self.reconciler = Reconciler(sync_context, self.live, context.operators.names)
         self.allowlist = self._make_allowlist()
         self.sync = self.services.sync = SyncService(
             self.sync_worker,
@@ -361,7 +361,7 @@ class App:
             partial(read_list_config, self.live, adopts=not self._players.is_enabled),
             self._now,
             is_on=self.gates.keeps_list,
-            find_operators=self.context.ops.uuids,
+            find_operators=self.context.operators.uuids,
         )
 
     def _wire_captchas(self) -> None:
@@ -516,7 +516,7 @@ class App:
 
     def _wire_own_account(self) -> None:
         """Users' own accounts: address, export, deletion, sessions, second factor."""
-        ops = self.context.ops
+        operators = self.context.operators
         self.services.email_changes = EmailChanges(
             access=self.access,
             worker=self.worker,
@@ -538,7 +538,7 @@ class App:
             checker=self.checker,
             decisions=self.services.decisions,
             mail_queue=self.mail_queue,
-            is_operator=lambda username: name_key(username) in ops.names(),
+            is_operator=lambda username: operators.find(name_key(username)) is not None,
             live=self.live,
             now=self._now,
         )
@@ -573,7 +573,7 @@ class App:
 
     def _wire_admin(self) -> None:
         """Views of operators: users, mails, health, findings of the doctor."""
-        services, worker, now, ops = self.services, self.worker, self._now, self.context.ops
+        services, worker, now, operators = self.services, self.worker, self._now, self.context.operators
         services.team_roles = self.team_roles = TeamRoles(
             database=self._database,
             team=self.team,
@@ -584,11 +584,11 @@ class App:
             accounts=self.team_accounts,
             invitations=self.invitations,
             audit=self.audit,
-            operators=ops.names,
-            level_of=self.context.level_of,
+            operators=operators.names,
+            level_of=self.context.protected_level_of,
             announce=lambda user: self.webhook.enqueue("role_changed", user.username, user.status),
         )
-        self.lost_rights = LostRights(self.team_roles, ops, self.live)
+        self.lost_rights = LostRights(self.team_roles, operators, self.live, now)
         self.sync.before_run = self._note_typed_roles
         services.gates = self.gates
         find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code

@@ -8,15 +8,16 @@ from pathlib import Path
 from peewee import PeeweeException
 
 from plugin_bridge.authme.config import AuthMeConfig
-from plugin_bridge.server.files import OpsFile, PropertiesFile
+from plugin_bridge.server.files import PropertiesFile
+from plugin_bridge.server.operators import Operators
 from plugin_bridge.server.player_uuids import PlayerUuids
+from regsvc.accounts.team import find_operators, remember_operators
 from regsvc.allowlist.run import keeps_list
 from regsvc.auth.keys import Keys, fingerprint, load_keys
 from regsvc.config.sections import AuthSection, Config
 from regsvc.core import clock
 from regsvc.core.clock import Clock
 from regsvc.core.exceptions import StartupError
-from regsvc.core.text import clean_name
 from regsvc.database.engine import OwnSqlite, error_sentence, is_retryable, is_unreachable
 from regsvc.database.lease import instance_id
 from regsvc.database.location import (
@@ -50,7 +51,7 @@ class AppContext:
     authme: AuthMeConfig | None
     location: DatabaseLocation
     keys: Keys
-    ops: OpsFile
+    operators: Operators
     properties_files: Mapping[str, PropertiesFile]
     """The server.properties of each game server (`Config.game_servers`)."""
     uuids: PlayerUuids
@@ -67,12 +68,18 @@ class AppContext:
 
     def level_of(self, username: str) -> int:
         """Return the operator level; 0 for others, and for operators below `auth.min_operator_level`."""
-        level = self.ops.level_of(username)
-        return level if level >= self.config.auth.min_operator_level else 0
+        return self._if_enough(self.operators.level_of(username))
+
+    def protected_level_of(self, username: str) -> int:
+        """Return the operator level as `level_of`, also of a name whose op AuthMe may hold."""
+        return self._if_enough(self.operators.protected_level_of(username))
 
     def is_operator(self, username: str) -> bool:
-        """Return whether the name belongs to an operator now."""
-        return self.level_of(username) > 0
+        """Return whether the name belongs to an operator, as far as others see it."""
+        return self.protected_level_of(username) > 0
+
+    def _if_enough(self, level: int) -> int:
+        return level if level >= self.config.auth.min_operator_level else 0
 
     def prepare(self) -> list[str]:
         """Migrate the database and bind this installation to it. Blocking.
@@ -90,6 +97,7 @@ class AppContext:
             )
             if isinstance(database, OwnSqlite):
                 database.may_create = False
+            remember_operators(self.operators, self.uuids)
         except PeeweeException as error:
             if is_unreachable(error) or is_retryable(error):
                 raise
@@ -117,7 +125,7 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     keys = load(config.auth, config.server.state_dir)
     check_recorded_location(config, authme, location)
     bind_models(location.database)
-    ops = OpsFile(config.game.ops_path, map(clean_name, config.game.operators))
     properties = {name: PropertiesFile(game.server_properties_path) for name, game in config.game_servers.items()}
+    operators = find_operators(config, authme, properties[""])
     uuids = PlayerUuids(config.game.directory, properties[""])
-    return AppContext(config, authme, location, keys, ops, properties, uuids, now)
+    return AppContext(config, authme, location, keys, operators, properties, uuids, now)

@@ -12,7 +12,7 @@ from typing import Final
 from peewee import IntegrityError
 
 from regsvc.auth.rate_limits import MemoryLimits
-from regsvc.auth.sessions import find_rights
+from regsvc.auth.sessions import Ended, find_rights, group_ended
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, NoSuchToken, TokenNameTaken, Unauthorized
@@ -120,17 +120,19 @@ class ApiTokens:
         """Revoke all tokens that this user made, who has lost the right; return their number."""
         return self._revoke(Token.made_by == name_key(maker))
 
-    def revoke_unentitled(self, dismissed: Collection[str]) -> int:
+    def revoke_unentitled(self, dismissed: Collection[str]) -> Ended:
         """Revoke tokens whose makers have no rights any more, or are in `dismissed`: none revives with the right."""
-        active = Token.select(Token.id, Token.made_by, Token.created_at).where(
-            Token.active_name.is_null(False), Token.made_by.is_null(False)
-        )
-        lost = [
-            row.id
+        columns = (Token.id, Token.name, Token.made_by, Token.created_at)
+        active = Token.select(*columns).where(Token.active_name.is_null(False), Token.made_by.is_null(False))
+        lost = {
+            row.id: (str(row.made_by), row.name)
             for row in active
-            if row.made_by in dismissed or not find_rights(self._team, str(row.made_by), row.created_at).permissions
-        ]
-        return self._revoke(Token.id.in_(lost)) if lost else 0
+            if row.made_by in dismissed
+            or not find_rights(self._team, str(row.made_by), row.created_at, is_kept=True).permissions
+        }
+        if lost:
+            self._revoke(Token.id.in_(list(lost)))
+        return group_ended(lost.values())
 
     def authenticate(self, bearer: str, caller: Caller, permission: Permission | None) -> VerifiedSession:
         """Return the token as a session of its maker.

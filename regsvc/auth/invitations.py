@@ -11,7 +11,7 @@ from typing import Any, Final
 from peewee import Database
 
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
-from regsvc.auth.sessions import find_rights
+from regsvc.auth.sessions import Ended, find_rights, group_ended
 from regsvc.core.clock import Clock
 from regsvc.core.errors import (
     Forbidden,
@@ -136,13 +136,19 @@ class Invitations:
         """Revoke all invitations that this user made, who has lost the right; return their number."""
         return self._revoke(Invitation.made_by == name_key(maker))
 
-    def revoke_unentitled(self, dismissed: Collection[str]) -> int:
+    def revoke_unentitled(self, dismissed: Collection[str]) -> Ended:
         """Revoke those whose makers may not review any more, or are in `dismissed`: none revives with the right."""
         is_open = Invitation.revoked_at.is_null() & (Invitation.expires_at > self._now())
         columns = (Invitation.id, Invitation.made_by, Invitation.created_at)
         rows = Invitation.select(*columns).where(is_open, Invitation.made_by.is_null(False))
-        lost = [it.id for it in rows if it.made_by in dismissed or not self._is_entitled(it.made_by, it.created_at)]
-        return self._revoke(Invitation.id.in_(lost)) if lost else 0
+        lost = {
+            it.id: (str(it.made_by), str(it.id))
+            for it in rows
+            if it.made_by in dismissed or not self._is_entitled(it.made_by, it.created_at, is_kept=True)
+        }
+        if lost:
+            self._revoke(Invitation.id.in_(list(lost)))
+        return group_ended(lost.values())
 
     def purge(self, kept: timedelta) -> int:
         """Delete invitations that ended so long ago; return their number."""
@@ -159,8 +165,8 @@ class Invitations:
         if not self._is_entitled(maker):
             raise Forbidden(permission=Permission.USERS_REVIEW)
 
-    def _is_entitled(self, maker: str | None, since: datetime | None = None) -> bool:
-        rights = EVERYTHING if maker is None else find_rights(self._team, maker, since)
+    def _is_entitled(self, maker: str | None, since: datetime | None = None, *, is_kept: bool = False) -> bool:
+        rights = EVERYTHING if maker is None else find_rights(self._team, maker, since, is_kept=is_kept)
         return rights.may(Permission.USERS_REVIEW)
 
     def _revoke(self, which: Any) -> int:

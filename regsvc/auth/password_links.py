@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
-from regsvc.auth.sessions import find_rights
+from regsvc.auth.sessions import Ended, find_rights, group_ended
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ResetTokenInvalid
 from regsvc.core.rights import Permission, Team
@@ -118,21 +118,29 @@ class PasswordLinks:
         is_open = link.redeemed_at is None and bool(link.expires_at > self._now())
         return is_its_users and is_open and self._is_entitled(link)
 
-    def _is_entitled(self, link: Link) -> bool:
+    def _is_entitled(self, link: Link, *, is_kept: bool = False) -> bool:
         """Whether its operator may still hand the link over: operators lose theirs with their right, or by a ban."""
         if link.issued_by is None:
             return True
-        return find_rights(self._team, link.issued_by, link.created_at).may(Permission.USERS_MANAGE)
+        rights = find_rights(self._team, link.issued_by, link.created_at, is_kept=is_kept)
+        return rights.may(Permission.USERS_MANAGE)
 
     def revoke_of(self, issuer: str) -> int:
         """Revoke the links that this member of the team handed over, who has another role now; return their number."""
         return self._revoke(Link.issued_by == name_key(issuer))
 
-    def revoke_unentitled(self, dismissed: Collection[str]) -> int:
+    def revoke_unentitled(self, dismissed: Collection[str]) -> Ended:
         """Revoke the links of operators who are none any more, or are in `dismissed`: none revives with the right."""
-        links = Link.select().where(Link.issued_by.is_null(False), Link.redeemed_at.is_null())
-        lost = [link.id for link in links if link.issued_by in dismissed or not self._is_entitled(link)]
-        return self._revoke(Link.id.in_(lost)) if lost else 0
+        is_open = Link.issued_by.is_null(False) & Link.redeemed_at.is_null() & (Link.expires_at > self._now())
+        links = Link.select(Link, User.username).join(User).where(is_open)
+        lost = {
+            link.id: (str(link.issued_by), link.user.username)
+            for link in links
+            if link.issued_by in dismissed or not self._is_entitled(link, is_kept=True)
+        }
+        if lost:
+            self._revoke(Link.id.in_(list(lost)))
+        return group_ended(lost.values())
 
     def _revoke(self, which: object) -> int:
         """Revoke the matching links; returns how many could still have been used."""

@@ -6,7 +6,7 @@ Everything here is synchronous SQL.
 
 import hashlib
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
@@ -56,21 +56,36 @@ class IssuedToken(NamedTuple):
         return f"IssuedToken(expires_at={self.expires_at!r})"
 
 
-def find_rights(team: Team, username: str, since: datetime | None = None) -> Rights:
+Ended = Mapping[str, Sequence[str]]
+"""What was ended, in words for the team, by the lower-case name of the user by whose right it had been made."""
+
+
+def find_rights(team: Team, username: str, since: datetime | None = None, *, is_kept: bool = False) -> Rights:
     """Return the rights of the user with this name now; none for an unknown name.
 
     `since`: for what they made then, which a ban, for one, has ended since: it does not revive when the ban is lifted.
+    `is_kept`: with rights that AuthMe may merely hold (`Team.kept_rights_of`).
     """
     user = models.User
     columns = (user.username, user.status, user.role)
     found = user.select(*columns).where(user.username_key == name_key(username)).first()
-    rights = NO_RIGHTS if found is None else team.rights_of(found)
+    rights = NO_RIGHTS
+    if found is not None:
+        rights = team.kept_rights_of(found) if is_kept else team.rights_of(found)
     if since is None or not rights.permissions:
         return rights
     review = models.Review
     is_later = (review.username_key == name_key(username)) & (review.reviewed_at >= since)
     was_ended = review.select().where(is_later, review.transition.in_(("ban", "delete", "reopen"))).exists()
     return NO_RIGHTS if was_ended else rights
+
+
+def group_ended(ended: Iterable[tuple[str, str]]) -> Ended:
+    """Return what was ended by its owner, from pairs of both."""
+    by_owner: dict[str, list[str]] = {}
+    for owner, what in ended:
+        by_owner.setdefault(owner, []).append(what)
+    return by_owner
 
 
 def public_id(jti: str) -> str:
@@ -252,8 +267,8 @@ class Sessions:
         """Record that the user of this session has just shown a second factor."""
         models.Session.update(has_second_factor=True).where(models.Session.jti == jti).execute()
 
-    def revoke_unentitled(self, dismissed: Collection[str]) -> int:
-        """Revoke admins' sessions whose user has lost that right, so that none revives with it; return their number.
+    def revoke_unentitled(self, dismissed: Collection[str]) -> Ended:
+        """Revoke admins' sessions whose user has lost that right, so that none revives with it.
 
         `dismissed` are the lower-case names of operators who lost it for a moment, even if they have it again.
         """
@@ -262,8 +277,14 @@ class Sessions:
             user
         )
         rows = query.where(models.Session.audience == "admin")
-        lost = [row.jti for row in rows if row.user.username_key in dismissed or not self._rights_of(row).permissions]
-        return int(models.Session.delete().where(models.Session.jti.in_(lost)).execute()) if lost else 0
+        lost = {
+            row.jti: (row.user.username_key, row.ip or "-")
+            for row in rows
+            if row.user.username_key in dismissed or not self._keeps_rights(row)
+        }
+        if lost:
+            models.Session.delete().where(models.Session.jti.in_(list(lost))).execute()
+        return group_ended(lost.values())
 
     def purge_expired(self) -> int:
         """Delete expired sessions; returns their number."""
@@ -308,7 +329,10 @@ class Sessions:
     def _lacks_second_factor(self, row: models.Session) -> bool:
         if row.audience != "admin" or row.has_second_factor:
             return False
-        return self._needs_second_factor(self._team.rights_of(row.user))
+        return self._needs_second_factor(self._team.kept_rights_of(row.user))
+
+    def _keeps_rights(self, row: models.Session) -> bool:
+        return bool(self._team.kept_rights_of(row.user).permissions) and not self._lacks_second_factor(row)
 
     def _rights_of(self, row: models.Session) -> Rights:
         if row.audience != "admin" or self._lacks_second_factor(row):

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.rate_limits import DurableLimits, SharedLimits
+from regsvc.auth.sessions import Ended, group_ended
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ChatCodeInvalid, UserNotFound
 from regsvc.core.rights import Rights, Team
@@ -123,7 +124,7 @@ class TeamAccounts:
         return [
             LinkedAccount(link.user.username, link.platform, link.name or "", link.linked_at)
             for link in links
-            if self._is_entitled(link)
+            if self._is_entitled(link, is_kept=True)
         ]
 
     def unlink(self, username: str, platform: str, by: Actor) -> None:
@@ -139,11 +140,17 @@ class TeamAccounts:
         """End all links of a member who has another role now; return their number."""
         return int(TeamChatLink.delete().where(TeamChatLink.user == user_id).execute())
 
-    def revoke_unentitled(self, dismissed: Collection[str]) -> int:
+    def revoke_unentitled(self, dismissed: Collection[str]) -> Ended:
         """End links of users without any right, or in `dismissed`: none revives with the right."""
         links = TeamChatLink.select(TeamChatLink, User).join(User)
-        lost = [link.id for link in links if link.user.username_key in dismissed or not self._is_entitled(link)]
-        return int(TeamChatLink.delete().where(TeamChatLink.id.in_(lost)).execute()) if lost else 0
+        lost = {
+            link.id: (link.user.username_key, link.platform or "code")
+            for link in links
+            if link.user.username_key in dismissed or not self._is_entitled(link, is_kept=True)
+        }
+        if lost:
+            TeamChatLink.delete().where(TeamChatLink.id.in_(list(lost))).execute()
+        return group_ended(lost.values())
 
     def purge_expired(self) -> int:
         """Delete codes that were not used in time; return their number."""
@@ -151,9 +158,10 @@ class TeamAccounts:
         is_expired = TeamChatLink.linked_at.is_null() & (TeamChatLink.created_at <= self._now() - CODE_VALID)
         return int(TeamChatLink.delete().where(is_expired).execute())
 
-    def _is_entitled(self, link: TeamChatLink) -> bool:
+    def _is_entitled(self, link: TeamChatLink, *, is_kept: bool = False) -> bool:
         """Whether the member has any right, and had no ban since: a right that returns revives no link."""
-        if not self._team.rights_of(link.user).permissions:
+        rights = self._team.kept_rights_of(link.user) if is_kept else self._team.rights_of(link.user)
+        if not rights.permissions:
             return False
         is_later = (Review.username_key == link.user.username_key) & (Review.reviewed_at >= link.created_at)
         ended = is_later & (Review.user_id == link.user_id) & (Review.status_after != "approved")

@@ -11,7 +11,7 @@ from peewee import PeeweeException
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from plugin_bridge.server.files import ServerFileError
-from plugin_bridge.server.versions import is_newer
+from plugin_bridge.server.versions import find_public_holes, is_newer
 from regsvc import __version__
 from regsvc.app.app import App
 from regsvc.app.context import open_context
@@ -68,6 +68,8 @@ def _updates(app: App) -> int:
     for product, current in installed.items():
         newest = _newest(app, product, current, failures.get(product))
         print(f"{_NAMES[product]}: {current or 'unknown version'} installed, {newest}")
+    if find_public_holes(plugin):
+        print(f"AuthMe {plugin} has a public hole, or is reported to have one: companion doctor says what to do")
     return 1 if failures else 0
 
 
@@ -241,7 +243,7 @@ def _check_config(config: Config, app: App) -> int:
         print(f"/whitelist add NAME in the game, for users who wait or were rejected: {effect} (allowlist.on_added)")
     if config.servers:
         print(f"further game servers: {', '.join(server.name for server in config.servers)}")
-    print(f"operators: {len(context.ops.names())}")
+    print(f"operators: {len(context.operators.names())}")
     print(_NOT_CHECKED)
     return 0
 

@@ -24,6 +24,7 @@ from peewee import PeeweeException
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
+from plugin_bridge.authme.config import AuthMeConfig
 from regsvc.api.health import PROBES
 from regsvc.api.server import make_server
 from regsvc.api.tornado_application import ApiApplication
@@ -154,7 +155,7 @@ class Daemon:
             context.authme,
             context.properties_files,
             context.uuids,
-            app.live.apply_authme,
+            self._apply_authme,
             app.live.apply_other_authmes,
             pending_restart,
         )
@@ -218,6 +219,10 @@ class Daemon:
     def _apply_config(self, config: Config) -> None:
         set_up_logging(config.log, config.server.instance, is_daemon=True)
         self._app.live.apply(config)
+
+    def _apply_authme(self, authme: AuthMeConfig) -> None:
+        self._app.live.apply_authme(authme)
+        self._app.context.operators.follow(authme)
 
     async def _open_database(self) -> bool:
         """Migrate and open the database; returns False while it is unavailable."""

@@ -85,25 +85,40 @@ class RightsHolder(Protocol):
 class Team:
     """The rights of users: by the game's operators, and by roles."""
 
-    def __init__(self, level_of: Callable[[str], int]) -> None:
-        """`level_of` returns the operator level of a name; 0: not an operator."""
+    def __init__(self, level_of: Callable[[str], int], kept_level_of: Callable[[str], int] | None = None) -> None:
+        """`level_of` returns the operator level of a name; 0: not an operator.
+
+        `kept_level_of` returns 0 only where that is certain (`plugin_bridge.server.operators`); None: it always is.
+        """
         self._level_of = level_of
+        self._kept_level_of = kept_level_of or level_of
 
     def rank_of(self, member: RightsHolder) -> int:
-        """Return the rank of a user, also of one who is not approved."""
-        level = self._level_of(member.username)
-        if level > 0:
-            return _BELOW_OPERATORS + level
-        return ROLES.index(member.role) + 1 if member.role in ROLES else 0
+        """Return the rank that protects a user, also one who is not approved."""
+        return _rank(self._kept_level_of(member.username), member)
 
     def rights_of(self, member: RightsHolder) -> Rights:
         """Return what the user may do now: nothing unless approved."""
-        if member.status != "approved":
-            return NO_RIGHTS
-        rank = self.rank_of(member)
-        if rank > _BELOW_OPERATORS:
-            return Rights(frozenset(Permission), rank)
-        return Rights(PERMISSIONS_OF[member.role], rank) if rank else NO_RIGHTS
+        return _rights(self._level_of(member.username), member)
+
+    def kept_rights_of(self, member: RightsHolder) -> Rights:
+        """Return what the user may do, or may be able to do again in a moment: nothing made by it ends."""
+        return _rights(self._kept_level_of(member.username), member)
+
+
+def _rank(level: int, member: RightsHolder) -> int:
+    if level > 0:
+        return _BELOW_OPERATORS + level
+    return ROLES.index(member.role) + 1 if member.role in ROLES else 0
+
+
+def _rights(level: int, member: RightsHolder) -> Rights:
+    if member.status != "approved":
+        return NO_RIGHTS
+    rank = _rank(level, member)
+    if rank > _BELOW_OPERATORS:
+        return Rights(frozenset(Permission), rank)
+    return Rights(PERMISSIONS_OF[member.role], rank) if rank else NO_RIGHTS
 
 
 def parse_permissions(written: list[str] | tuple[str, ...]) -> frozenset[Permission]:

@@ -33,7 +33,7 @@ AUTOMATIC: Final = Actor("registration")
 """The actor of approvals where `registration.approval` is off."""
 
 GAME: Final = Actor("game")
-"""An operator who typed `/whitelist` in the game, or at its console."""
+"""The game: an operator who typed `/whitelist` or `/deop` in it, or at its console."""
 
 AUTOMATED_ACTORS: Final = frozenset({SQL.name, SYNC.name, AUTOMATIC.name, GAME.name})
 """Reserved names: the audit log could not distinguish a user of such a name from the program."""
@@ -57,6 +57,7 @@ ACTIONS: Final = (
     "user.recovery_code_used",
     "user.session_ended",
     "user.role_changed",
+    "user.rights_ended",
     "user.note_added",
     "user.asked",
     "user.question_answered",

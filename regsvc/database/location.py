@@ -80,18 +80,14 @@ class DatabaseLocation:
 
 
 def read_authme(config: Config) -> AuthMeConfig | None:
-    """Return AuthMe's config with our overrides, or None where there is no AuthMe. Raises `ConfigError`.
-
-    The installed version is read from the jar, which is beside the folder of AuthMe's config.
-    """
+    """Return AuthMe's config with our overrides, or None where there is no AuthMe. Raises `ConfigError`."""
     if config.authme.enabled is False:
         return None
     path = config.authme_config_path
     overrides = config.authme.overrides
     try:
         if path is not None and path.exists():
-            version = PluginJar(path.absolute().parent.parent).find_version()
-            return _overridden(replace(read_authme_config(path), version=version), config)
+            return _overridden(_read_installed(path), config)
         if "backend" in overrides:
             return _overridden(AuthMeConfig(), config)
     except AuthMeConfigError as error:
@@ -106,6 +102,11 @@ def read_authme(config: Config) -> AuthMeConfig | None:
     return None
 
 
+def _read_installed(path: Path) -> AuthMeConfig:
+    """Read a config.yml, and the version of the plugin from the jar beside its folder. Raises `AuthMeConfigError`."""
+    return replace(read_authme_config(path), version=PluginJar(path.absolute().parent.parent).find_version())
+
+
 def read_other_authmes(config: Config) -> dict[str, AuthMeConfig | AuthMeConfigError]:
     """Return AuthMe's configs on the game servers beside the main one, by name, or what is wrong with them. Blocking.
 
@@ -116,7 +117,7 @@ def read_other_authmes(config: Config) -> dict[str, AuthMeConfig | AuthMeConfigE
         path = server.authme_config_path
         try:
             if path is not None and path.exists():
-                found[server.name] = read_authme_config(path)
+                found[server.name] = _read_installed(path)
         except AuthMeConfigError as error:
             found[server.name] = error
         except OSError as error:

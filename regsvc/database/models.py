@@ -489,6 +489,19 @@ class TeamChatEvent(BaseModel):
     received_at = UtcDateTimeField(index=True)
 
 
+class KnownOperator(BaseModel):
+    """An operator of the game server as the daemon last saw them, or a former one."""
+
+    table = "operator"
+
+    username_key = CharField(255, primary_key=True)
+    username = CharField(255)
+    uuid = CharField(36, null=True)
+    level = IntegerField()
+    note = CharField(120, null=True)
+    left_at = UtcDateTimeField(null=True)
+
+
 class StoredQuestionnaire(BaseModel):
     """A completed questionnaire. The token that refers to it is derived, never stored."""
 
@@ -590,6 +603,7 @@ MODELS: Final[tuple[type[BaseModel], ...]] = (
     TeamChatMessage,
     TeamChatLink,
     TeamChatEvent,
+    KnownOperator,
     StoredQuestionnaire,
     OutboxEntry,
     RateLimitWindow,

@@ -17,7 +17,7 @@ class Severity(StrEnum):
     """Severity of a finding, worst first. The values are part of the `--json` format."""
 
     BROKEN = "broken"
-    """Something that players or operators need does not work."""
+    """Something that players or operators need does not work, or strangers can play as other players."""
     RISKY = "risky"
     """It works, but not as safely or as reliably as it could."""
 

@@ -36,6 +36,7 @@ def found(payload: dict[str, Any], kind: str) -> list[dict[str, str]]:
 
 
 def test_a_finding_says_what_is_so_and_what_to_change_where(stack: Stack) -> None:
+    stack.game.install_plugin("6.0.1")
     stack.game.change_authme({"DataSource.caching": True})
     payload = ask(stack, fresh="true")
     [caching] = found(payload, "authme.caching")

@@ -167,6 +167,25 @@ class TestReading:
     def test_a_mail_account_without_password_is_not_set_up(self, tmp_path: Path) -> None:
         assert not read(tmp_path, "Email: {mailAccount: a@example.org}").mail.is_set_up
 
+    @pytest.mark.parametrize(
+        ("written", "has_secret"),
+        [
+            ("Hooks: {bungeecord: true}", None),
+            ("Hooks: {proxySharedSecret: }", None),
+            ("Hooks: {proxySharedSecret: ''}", False),
+            ("Hooks: {proxySharedSecret: ' '}", False),
+            ("Hooks: {proxySharedSecret: [s3cret]}", False),
+            ("Hooks: {proxySharedSecret: s3cret}", True),
+            ("Hooks: {proxySharedSecret: 0}", True),
+        ],
+    )
+    def test_of_the_proxys_secret_it_is_known_whether_there_is_one(
+        self, written: str, has_secret: bool | None, tmp_path: Path
+    ) -> None:
+        config = read(tmp_path, written)
+        assert config.has_proxy_secret is has_secret
+        assert "s3cret" not in repr(config)
+
     def test_secrets_do_not_show(self, tmp_path: Path) -> None:
         shown = repr(read(tmp_path, REAL_LIFE))
         assert "s3cret" not in shown

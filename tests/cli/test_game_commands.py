@@ -28,7 +28,20 @@ def test_updates_tells_what_is_newer(daemon: MakeDaemon, game_server: GameServer
     assert (finished.status, finished.output) == (
         0,
         f"companion: {__version__} installed, the newest version is {__version__}\n"
-        f"AuthMe: 5.6.0-beta2 installed, the newest version is 6.0.1 ({PAGE})\n",
+        f"AuthMe: 5.6.0-beta2 installed, the newest version is 6.0.1 ({PAGE})\n"
+        "AuthMe 5.6.0-beta2 has a public hole, or is reported to have one: companion doctor says what to do\n",
+    )
+
+
+def test_updates_has_nothing_to_say_of_an_authme_without_a_public_hole(
+    daemon: MakeDaemon, game_server: GameServer
+) -> None:
+    game_server.install_plugin("6.0.1")
+    with ReleaseFeed(release("6.0.1")) as plugin:
+        finished = run(daemon, "updates", {"updates": {"enabled": True, "plugin_url": plugin.address}})
+    assert (finished.status, finished.output.splitlines()[1:]) == (
+        0,
+        ["AuthMe: 6.0.1 installed, the newest version is 6.0.1"],
     )
 
 

@@ -55,6 +55,7 @@ class DoctorCase:
         }
         directory.mkdir()
         game.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD)
+        game.install_plugin("6.0.1")
         insert_player(table, username="olivia", realname="Olivia", password="x", regdate=1_600_000_000_000)
 
     @property
@@ -100,8 +101,8 @@ class DoctorCase:
     def findings(self) -> list[Finding]:
         return list(self.examine().findings)
 
-    def only_finding(self, id: str) -> Finding:
-        """The finding of this kind; AssertionError if there is another one, or none."""
-        findings = self.findings()
+    def only_finding(self, id: str, *, beside: str = "") -> Finding:
+        """The finding of this kind; AssertionError if there is another one, but for the kind `beside`, or none."""
+        findings = [finding for finding in self.findings() if finding.id != beside]
         assert [finding.id for finding in findings] == [id], findings
         return findings[0]

@@ -16,4 +16,5 @@ MIGRATIONS: Final = (
     "m0106_team",
     "m0107_applications",
     "m0108_team_chat",
+    "m0109_operators",
 )

@@ -1,5 +1,6 @@
 """Checks of the game server's files: operators, remote console, online mode."""
 
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -58,6 +59,73 @@ def operators_are_missing(facts: Facts) -> Iterator[Sentence]:
 
 
 @check(
+    "game.op_held",
+    Severity.RISKY,
+    means="AuthMe noted that it gives op back to a player who is not in ops.json, and who does not stand at its login "
+    "prompt.",
+    why="AuthMe takes op from everybody who joins, and gives it back after the login: also at the next login, if the "
+    "game server was killed in between, and whatever you did to ops.json meanwhile.",
+    do="If they are to be an operator, they log in to the game once. If you took op from them, delete their note while "
+    "they are not in the game.",
+    where=FixLocation(Source.OPERATORS),
+)
+def op_is_held(facts: Facts) -> Iterator[Symptom]:
+    notes, listed = facts.operators.notes, facts.listed_operators
+    if notes is None or isinstance(listed, ServerFileError):
+        return
+    for operator in (*facts.own_tables.operators, *facts.own_tables.former_operators):
+        note = notes.find(operator.player_uuid) if operator.name.lower() not in listed else None
+        if note is not None and note.holds_op and time.time() - note.written_at > notes.longest_prompt:
+            title = Sentence("AuthMe makes {name} an operator again at their next login.", name=operator.name)
+            yield Symptom(title, where=str(note.place))
+
+
+@check(
+    "game.op_unseen",
+    Severity.RISKY,
+    means="AuthMe writes no notes of players at its login prompt (limbo.persistence.type is DISABLED), or they cannot "
+    "be read.",
+    why="AuthMe takes op from an operator’s name for as long as anybody stands at the prompt under it, which cannot be "
+    "told from /deop without the note. The operator’s requests are refused meanwhile. After a real /deop, tokens and "
+    "links of theirs are refused at once, and end only when nobody can stand there any more.",
+    do="Set limbo.persistence.type to INDIVIDUAL_FILES, and let the companion’s user read plugins/AuthMe/playerdata.",
+    where=FixLocation(Source.AUTHME, "limbo.persistence.type"),
+)
+def op_is_unseen(facts: Facts) -> Iterator[Sentence]:
+    notes = facts.operators.notes
+    if notes is None or not notes.has_prompt or notes.are_readable:
+        return
+    seconds = round(notes.longest_prompt)
+    yield Sentence("Whose op AuthMe holds cannot be seen: a /deop counts as one after {seconds} s.", seconds=seconds)
+
+
+@check(
+    "game.operator_levels",
+    Severity.RISKY,
+    means="Operators have other levels than op-permission-level in server.properties, and the game server has AuthMe; "
+    "or one of them has a higher level in ops.json than counts here.",
+    why="AuthMe gives op back after each login with op-permission-level, whatever the level was: in the game levels do "
+    "not hold beside it. Here the lowest level counts that a name had since it became an operator’s.",
+    do="Set op-permission-level to the level that all operators may have. To raise a level here, take op away (/deop), "
+    "wait until the audit log says that it ended, and give it again.",
+    where=FixLocation(Source.PROPERTIES, "op-permission-level"),
+)
+def levels_do_not_hold(facts: Facts) -> Iterator[Sentence]:
+    notes, listed = facts.operators.notes, facts.listed_operators
+    if notes is None or not notes.has_prompt or isinstance(listed, ServerFileError):
+        return
+    given, counted = facts.operators.given_level(), facts.operator_levels
+    raised = sorted(key for key in listed if listed[key].level > counted.get(key, listed[key].level))
+    if raised:
+        names = list_some(raised, _MAX_NAMES)
+        yield Sentence("AuthMe raised the level of {names} in ops.json; here the lower one counts.", names=names)
+    others = sorted(key for key in listed if listed[key].level != given)
+    if others:
+        names = list_some(others, _MAX_NAMES)
+        yield Sentence("In the game {names} get level {level} at their next login.", names=names, level=given)
+
+
+@check(
     "game.operators_unregistered",
     Severity.RISKY,
     means="A name is an operator’s, and neither a user nor a player in AuthMe’s table has it.",
@@ -69,7 +137,7 @@ def operators_are_missing(facts: Facts) -> Iterator[Sentence]:
 )
 def operators_are_unregistered(facts: Facts) -> Iterator[Sentence]:
     players = facts.players.registered_operators
-    free = sorted(set(facts.operator_levels) - facts.ours.users - (players or set()))
+    free = sorted(facts.listed_names - facts.ours.users - (players or set()))
     if players is not None and free:
         names = list_some(free, _MAX_NAMES)
         yield Sentence("No player has registered as {names}, and the name is an operator’s.", names=names)

@@ -6,7 +6,7 @@ reads the corresponding `…_problem`.
 
 import os
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -18,14 +18,16 @@ from peewee import Database, MySQLDatabase
 from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, Backend
 from plugin_bridge.server.allowlist import AllowlistFile, Listing
 from plugin_bridge.server.files import (
-    HIGHEST_LEVEL,
+    ListedOperator,
     PropertiesFile,
     ServerFileError,
     ServerProperties,
     read_operators,
     read_server_properties,
 )
+from plugin_bridge.server.operators import Operators
 from plugin_bridge.server.player_uuids import PlayerUuids
+from regsvc.accounts.team import find_operators
 from regsvc.allowlist.run import keeps_list
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
 from regsvc.config.host_sections import GameServer
@@ -240,21 +242,31 @@ class Facts:
         )
 
     @cached_property
-    def _operators(self) -> dict[str, int] | ServerFileError:
+    def listed_operators(self) -> Mapping[str, ListedOperator] | ServerFileError:
+        """The entries of ops.json by lower-case name, or what is wrong with it."""
         path = self.config.game.ops_path
         return {} if path is None else _result_or_error(lambda: read_operators(path), ServerFileError)
 
     @property
     def operators_problem(self) -> str | None:
-        return str(self._operators) if isinstance(self._operators, ServerFileError) else None
+        return str(self.listed_operators) if isinstance(self.listed_operators, ServerFileError) else None
+
+    @cached_property
+    def operators(self) -> Operators:
+        """The operators, as the daemon knows them."""
+        if isinstance(self.listed_operators, ServerFileError):
+            raise FactUnavailable("who is an operator: ops.json cannot be read")
+        authme = self._authme if isinstance(self._authme, AuthMeConfig) else None
+        operators = find_operators(self.config, authme, PropertiesFile(self.config.game.server_properties_path))
+        side = self.our_side
+        if isinstance(side, OurDatabase) and side.tables is not None:
+            operators.remember(side.tables.operators)
+        return operators
 
     @property
     def operator_levels(self) -> dict[str, int]:
-        """Operators by lower-case name, from ops.json and from the config."""
-        if isinstance(self._operators, ServerFileError):
-            raise FactUnavailable("who is an operator: ops.json cannot be read")
-        named = {name_key(name): HIGHEST_LEVEL for name in self.config.game.operators}
-        return self._operators | named
+        """Level of each operator by lower-case name."""
+        return {key: operator.level for key, operator in self.operators.all().items()}
 
     # --- our state directory and database ---
 
@@ -367,7 +379,7 @@ class Facts:
         """Our database, or why it is unknown."""
         if not isinstance(self.location.database, MySQLDatabase):
             self._require_state_dir()
-        names = {*self._operator_names, *self._joined}
+        names = {*self.listed_names, *self._joined}
         return inspect_ours(self.location, self.host.now, names, in_process=self._is_in_daemon)
 
     @cached_property
@@ -379,7 +391,7 @@ class Facts:
         is_same_server, is_migrating = authme.backend != Backend.SQLITE, isinstance(ours, DatabaseMigrating)
         if isinstance(ours, DatabaseUnreadable) and is_same_server and not is_migrating:
             return ours
-        return inspect_authme(self.location, authme, self._operator_names, in_process=self._is_in_daemon)
+        return inspect_authme(self.location, authme, self.listed_names, in_process=self._is_in_daemon)
 
     @property
     def _joined(self) -> set[str]:
@@ -393,8 +405,10 @@ class Facts:
         return self.uuids.find_doubt(self._joined & self.ours.users, self.uuids.family)
 
     @property
-    def _operator_names(self) -> Collection[str]:
-        return () if self.operators_problem is not None else self.operator_levels
+    def listed_names(self) -> Set[str]:
+        """Lower-case names of operators in ops.json and our config; none where ops.json cannot be read."""
+        listed = () if isinstance(self.listed_operators, ServerFileError) else self.listed_operators
+        return {*listed, *map(name_key, self.config.game.operators)}
 
     @property
     def _is_in_daemon(self) -> bool:

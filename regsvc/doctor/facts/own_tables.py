@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
 
+from plugin_bridge.server.operators import Operator
 from regsvc.auth.rate_limits import REGISTRATIONS, WindowKey, Windows
 from regsvc.database.migrations.upgrade_from_preview import BASELINE
 from regsvc.database.migrator import MIGRATION, list_migrations
@@ -26,6 +27,7 @@ _NEWEST_MAILS: Final = (
     " AND (outcome IN ('sent', 'failed') OR (outcome IS NULL AND last_error IS NOT NULL)) ORDER BY id DESC LIMIT 20"
 )
 _ALLOWLIST: Final = 105  # the migration that makes its table
+_OPERATORS: Final = 109  # the migration that made their table
 _TEAM: Final = 106
 """The migration that made the table of API tokens."""
 _LONG_AGO_SQLITE: Final = "since < strftime('%Y-%m-%d %H:%M:%f', 'now', '-10 minutes')"
@@ -105,6 +107,9 @@ class OwnTables:
     """When each active API token was last used, or made, by its name."""
     leases: frozenset[str]
     """Names of the leases that are held."""
+    operators: tuple[Operator, ...]
+    """Operators as the daemon last saw them."""
+    former_operators: tuple[Operator, ...]
 
 
 def require_no_migration(database: ReadOnlyDatabase) -> None:
@@ -127,6 +132,7 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         raise
     if newest is None:
         return None
+    operators = _operators(database) if int(newest) >= _OPERATORS else ((), ())
     # before this version's first start the tables are those of an older one: all columns, and a table's old name
     records = "regsvc_sync_record" if int(newest) >= BASELINE else "regsvc_player"
     listed = "regsvc_allowlist" if int(newest) >= _ALLOWLIST else ""
@@ -170,7 +176,18 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         waiting_mails=int(waiting),
         token_uses=_token_uses(database) if int(newest) >= _TEAM else {},
         leases=_leases(database),
+        operators=operators[0],
+        former_operators=operators[1],
     )
+
+
+def _operators(database: ReadOnlyDatabase) -> tuple[tuple[Operator, ...], tuple[Operator, ...]]:
+    """Return operators and former operators."""
+    found: tuple[list[Operator], list[Operator]] = [], []
+    for row in database.rows("SELECT * FROM regsvc_operator ORDER BY username_key"):
+        operator = Operator(row["username"], row["level"], row["uuid"], note=row["note"])
+        found[row["left_at"] is not None].append(operator)
+    return tuple(found[0]), tuple(found[1])
 
 
 def _leases(database: ReadOnlyDatabase) -> frozenset[str]:

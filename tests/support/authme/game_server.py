@@ -116,7 +116,8 @@ class GameServer:
         self._write_authme(config)
 
     def install_plugin(self, version: str | None) -> None:
-        """Put AuthMe's jar of this version into the folder; None: no jar."""
+        """Put AuthMe's jar of this version in the place of the one that is there; None: no jar."""
+        (self.authme_directory.parent / "AuthMe.jar").unlink(missing_ok=True)
         if version is not None:
             description = AUTHME_PLUGIN.replace("5.6.0-beta2", version)
             write_jar(self.authme_directory.parent, "AuthMe.jar", description)

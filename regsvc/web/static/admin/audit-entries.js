@@ -12,7 +12,7 @@ export const ACTIONS = [
   ...["user.answers_changed"],
   ...["user.totp_enabled", "user.totp_disabled", "user.recovery_codes_replaced", "user.recovery_code_used"],
   ...["user.session_ended", "user.role_changed", "user.note_added", "user.asked", "user.question_answered"],
-  ...["user.answer_judged", "settings.changed"],
+  ...["user.answer_judged", "user.rights_ended", "settings.changed"],
   ...["token.created", "token.revoked", "invitation.created", "invitation.revoked"],
   ...["user.logged_in", "user.login_failed", "user.totp_failed", "user.logged_out"],
   ...["admin.logged_in", "admin.denied", "chat.linked", "chat.unlinked"],

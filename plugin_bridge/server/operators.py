@@ -1,0 +1,212 @@
+"""Operators at this moment: the one place that answers who is one, by ops.json and AuthMe's notes of its prompt.
+
+The game owns that fact, and AuthMe borrows it: while a player stands at its prompt under an operator's name, who may
+be anybody, the name is not in ops.json (`plugin_bridge.authme.limbo`). Such an operator is one all the same.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from plugin_bridge.authme.limbo import SETTLES_AFTER, LimboNotes, LimboSettings, OpNote
+from plugin_bridge.server.files import HIGHEST_LEVEL, ListedOperator, OpsFile
+from plugin_bridge.server.player_uuids import offline_uuid
+
+_LOOK_EVERY: Final = 1.0
+"""Seconds between two looks for notes about operators who are in ops.json."""
+_WAITS: Final = 30
+_WAIT: Final = 0.01
+"""Looks, and seconds between them, for the note of an operator who has just left ops.json."""
+
+
+class Standing(StrEnum):
+    """Relation of an operator to ops.json at this moment."""
+
+    LISTED = "listed"
+    HELD = "held"
+    """Not in it, and AuthMe's note says that it gives op back."""
+    AWAY = "away"
+    """Not in it, and no note is to be seen yet: AuthMe may hold the op, or it was taken away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator. `uuid` as in ops.json, None: it had none; `note`: the mark of a note that holds nothing."""
+
+    name: str
+    level: int
+    uuid: str | None
+    standing: Standing = Standing.LISTED
+    note: str | None = None
+
+    @property
+    def player_uuid(self) -> str:
+        """The UUID by which AuthMe knows the player; without one in ops.json, that of offline mode."""
+        return self.uuid or offline_uuid(self.name)
+
+
+class Operators:
+    """The operators of the game server, from one look to the next. Blocking; may be shared by threads.
+
+    A name that leaves ops.json stays an operator's while AuthMe holds their op. Where no note says so, what is used by
+    the name is refused at once, but nothing ends until it is certain: after `SETTLES_AFTER` where notes can be read,
+    else after the longest stay at AuthMe's prompt. A note that was there before the name left, and has not been written
+    since, holds nothing: op was taken away, though AuthMe will give it back (the doctor names that).
+
+    Levels: AuthMe gives `op-permission-level` back, whatever the level was. Beside AuthMe a level is therefore the
+    lowest since the name became an operator's.
+    """
+
+    def __init__(
+        self,
+        ops: OpsFile,
+        notes: LimboNotes | None = None,
+        *,
+        given_level: Callable[[], int] = lambda: HIGHEST_LEVEL,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`notes` None: the server has no AuthMe. `given_level` returns `op-permission-level` of server.properties."""
+        self.notes = notes
+        self.given_level = given_level
+        self._ops = ops
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._written: object = None  # what changes with ops.json, at the last look
+        self._looked_at: float | None = None  # for notes about those in ops.json
+        self._has_prompt = notes is not None
+        self._known: dict[str, Operator] = {}
+        self._left: dict[str, float] = {}  # since when those who are away are missing from ops.json
+        self._dismissed: frozenset[str] = frozenset()
+
+    # --- the questions ---
+
+    def level_of(self, name: str) -> int:
+        """Return the level, 1 to 4, by which an operator may act now, or 0. The case of the name does not matter.
+
+        Waits up to 0.3 s for AuthMe's note where the name has just left ops.json: both are written one after the other.
+        """
+        operator = self.find(name)
+        for _look in range(_WAITS):
+            if operator is None or operator.standing is not Standing.AWAY or not self._is_note_awaited(name):
+                break
+            threading.Event().wait(_WAIT)
+            operator = self.find(name)
+        return 0 if operator is None or operator.standing is Standing.AWAY else operator.level
+
+    def protected_level_of(self, name: str) -> int:
+        """Return the level, 1 to 4, or 0 only where it is certain that AuthMe does not hold the op of this name."""
+        operator = self.find(name)
+        return operator.level if operator is not None else 0
+
+    def find(self, name: str) -> Operator | None:
+        """Return the operator of this name in any case, listed, held or away; None: they are none, for certain."""
+        with self._lock:
+            self._refresh()
+            return self._known.get(name.lower())
+
+    def names(self) -> frozenset[str]:
+        """Return the lower-case names of all operators, those who are held or away among them."""
+        return frozenset(self.all())
+
+    def all(self) -> Mapping[str, Operator]:
+        """Return all operators by lower-case name, as `find` does."""
+        with self._lock:
+            self._refresh()
+            return dict(self._known)
+
+    def uuids(self) -> Mapping[str, tuple[str, str]]:
+        """Return name and UUID of each operator who has one in ops.json, by lower-case name."""
+        return {key: (it.name, it.uuid) for key, it in self.all().items() if it.uuid is not None}
+
+    # --- what ended ---
+
+    def find_dismissed(self) -> frozenset[str] | None:
+        """Return whose op was taken away since `forget_dismissed`, even if they have it again; None: not known yet."""
+        with self._lock:
+            self._refresh()
+            return None if self._written is None else self._dismissed
+
+    def forget_dismissed(self, names: Iterable[str]) -> None:
+        """Take these names off what `find_dismissed` returns."""
+        with self._lock:
+            self._dismissed -= frozenset(names)
+
+    def follow(self, settings: LimboSettings) -> None:
+        """Take the values of AuthMe's config after a change."""
+        if self.notes is not None:
+            self.notes.settings = settings
+
+    # --- across restarts ---
+
+    def remember(self, operators: Iterable[Operator]) -> None:
+        """Take the operators that an earlier process knew."""
+        with self._lock:
+            for operator in operators:
+                known = self._known.get(operator.name.lower())
+                if known is None:
+                    known = replace(operator, standing=Standing.AWAY)
+                elif self._has_prompt and operator.name.lower() not in self._ops.extra_names:
+                    known = replace(known, level=min(known.level, operator.level))
+                self._known[operator.name.lower()] = known
+
+    # --- one look ---
+
+    def _refresh(self) -> None:
+        listed, written = self._ops.read()
+        if written is None:
+            return
+        moment, missing = self._monotonic(), self._known.keys() - listed.keys()
+        has_changed = written != self._written
+        is_due = self._looked_at is None or moment - self._looked_at >= _LOOK_EVERY
+        if not (has_changed or is_due or missing):
+            return
+        if self.notes is not None and (has_changed or is_due):
+            self._has_prompt = self.notes.has_prompt
+        if has_changed or is_due:
+            self._written, self._looked_at = written, moment
+            self._known |= {key: self._take_listed(key, entry) for key, entry in listed.items()}
+        for key in missing:
+            self._take_missing(key, moment, has_changed=has_changed)
+
+    def _take_listed(self, key: str, entry: ListedOperator) -> Operator:
+        self._left.pop(key, None)
+        known = self._known.get(key)
+        level = min(entry.level, known.level) if known is not None and self._has_prompt else entry.level
+        if key in self._ops.extra_names:
+            level = HIGHEST_LEVEL
+        operator = Operator(entry.name, level, entry.uuid)
+        note = self.notes.find(operator.player_uuid) if self.notes is not None else None
+        return operator if note is None else replace(operator, note=note.mark)
+
+    def _take_missing(self, key: str, moment: float, *, has_changed: bool) -> None:
+        operator = self._known[key]
+        note = self.notes.find(operator.player_uuid) if self.notes is not None else None
+        if note is not None and note.holds_op and note.mark != operator.note:
+            self._left.pop(key, None)
+            self._known[key] = replace(operator, standing=Standing.HELD)
+            return
+        since = self._left[key] = moment if has_changed else self._left.get(key, moment)
+        if moment - since < self._find_patience(note):
+            self._known[key] = replace(operator, standing=Standing.AWAY)
+        else:
+            del self._known[key], self._left[key]
+            self._dismissed |= {key}
+
+    def _find_patience(self, note: OpNote | None) -> float:
+        """Return for how many seconds a name may be missing from ops.json without a note that says why."""
+        if self.notes is None or not self._has_prompt:
+            return 0
+        is_certain = self.notes.are_readable and (note is None or note.holds_op is not None)
+        return SETTLES_AFTER if is_certain else self.notes.longest_prompt
+
+    def _is_note_awaited(self, name: str) -> bool:
+        """Return whether the name left ops.json so lately that AuthMe may not have written its note yet."""
+        with self._lock:
+            since = self._left.get(name.lower())
+            is_readable = self.notes is not None and self.notes.are_readable
+            return since is not None and is_readable and self._monotonic() - since < _WAITS * _WAIT

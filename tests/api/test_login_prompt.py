@@ -1,0 +1,292 @@
+"""Operators while AuthMe holds their op at its login prompt: they stay operators, whoever stands there."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.api.test_admin_token_create import is_revoked, make_token
+from tests.api.test_admin_user_role import with_role
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.bukkit_server import BukkitServer
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Stack
+from tests.support.our_tables import our_database
+from tests.support.refusals import assert_refused
+from tests.support.watching import ask_until
+
+USERS = "/api/admin/users"
+OSCARS_PASSWORD = "oscars-secret"
+QUICK = {"settings.restrictions.timeout": 1}
+"""Seconds at the prompt: a name without a note is away for 2 × 1 + 5."""
+
+
+class Beside:
+    """A daemon beside a running game server, with Oscar, an operator of the game, and what he made."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.server = BukkitServer(stack.game, stack.authme)
+        self.server.start()
+        self.oscar = stack.approved("oscar")
+        self.server.op(self.oscar.name)
+        self.bot = f"{self.oscar.name}-bot"
+        self.browser = stack.admin_token(self.oscar.name, self.oscar.password)
+        self.token = make_token(stack, self.bot, "users.read", by=self.browser)
+        made = {"uses": 3, "days": 3, "grants": []}
+        invitation = stack.post("/api/admin/invitation/create", made, token=self.browser)
+        self.invitation = invitation.json["link"].rpartition("=")[2]
+        assert self.statuses() == (200, 200)
+
+    def statuses(self) -> tuple[int, int]:
+        """Return what Oscar's browser and his bot are answered."""
+        browser, bot = (self.stack.get(USERS, token=token) for token in (self.browser, self.token))
+        return browser.status, bot.status
+
+    def entries(self) -> list[dict[str, object]]:
+        """Return what the audit log says that Oscar's right took along."""
+        return [entry["detail"] for entry in self.stack.audits(self.oscar, "user.rights_ended")]
+
+    def assert_kept(self) -> None:
+        assert self.statuses() == (200, 200)
+        assert self.entries() == []
+        assert not is_revoked(self.stack, self.bot)
+        assert self.stack.post("/api/invitation", {"token": self.invitation}).status == 200
+
+    def assert_ended(self) -> None:
+        ask_until(lambda: is_revoked(self.stack, self.bot), bool)
+        [detail] = ask_until(self.entries, bool)
+        assert detail["cause"] == "not_in_team"
+        assert (detail["tokens"], detail["sessions"]) == (self.bot, "127.0.0.1")
+        assert "invitations" in detail
+        assert self.statuses() == (401, 401)
+
+    @contextmanager
+    def asking(self) -> Iterator[list[tuple[int, int]]]:
+        """Ask as browser and bot again and again meanwhile; gives what they were answered."""
+        answers: list[tuple[int, int]] = []
+        is_over = threading.Event()
+
+        def ask() -> None:
+            while not is_over.is_set():
+                answers.append(self.statuses())
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        try:
+            yield answers
+        finally:
+            is_over.set()
+            thread.join()
+
+
+MakeBeside = Callable[..., Beside]
+
+
+@pytest.fixture
+def make_beside(make_stack: MakeStack) -> MakeBeside:
+    def make(kind: DatabaseKind, **options: object) -> Beside:
+        return Beside(make_stack(kind, **options))
+
+    return make
+
+
+@pytest.fixture(scope="module", params=["sqlite", "mariadb"])
+def shared(request: pytest.FixtureRequest, make_stack: MakeStack) -> Stack:
+    return make_stack(request.param, authme=QUICK)
+
+
+@pytest.fixture
+def beside(shared: Stack) -> Iterator[Beside]:
+    beside = Beside(shared)
+    yield beside
+    if beside.server.is_running:
+        beside.server.stop()
+
+
+def test_oscar_plays_while_his_browser_and_his_bot_work(beside: Beside) -> None:
+    name, password = beside.oscar.name, beside.oscar.password
+    with beside.asking() as answers:
+        for _time in range(4):
+            assert beside.server.join(name) == "at the prompt"
+            assert beside.server.login(name, password)
+            beside.server.logout(name)
+            assert beside.server.login(name, password)
+            beside.server.quit(name)
+    assert set(answers) == {(200, 200)}
+    beside.assert_kept()
+
+
+def test_a_stranger_at_his_prompt_takes_nothing_and_gains_nothing(beside: Beside) -> None:
+    kurt, kurts = with_role(beside.stack, "moderator", "kurt")
+    with beside.asking() as answers:
+        for _time in range(20):
+            beside.server.join(beside.oscar.name)
+            ban = beside.stack.post("/api/admin/user/ban", {"username": beside.oscar.name}, token=kurts)
+            assert_refused(ban, 409, "protected_operator", field="username")
+            beside.server.quit(beside.oscar.name)
+    assert set(answers) == {(200, 200)}
+    beside.assert_kept()
+    beside.server.join(beside.oscar.name)  # and stands there for longer than a name may be away without a note
+    members = beside.stack.get("/api/admin/team", token=beside.stack.olivia()).json["members"]
+    assert [it["role"] for it in members if it["username"] == beside.oscar.name] == ["operator"]
+    reserved = beside.stack.post("/api/admin/user/delete", {"username": beside.oscar.name}, token=kurts)
+    assert reserved.status == 403
+    beside.assert_kept()
+
+
+def test_the_row_of_a_pending_operator_is_not_locked_while_they_stand_at_the_prompt(beside: Beside) -> None:
+    stack, server = beside.stack, beside.server
+    paul, password = f"Paul_{beside.oscar.name[-3:]}", "pauls-secret"
+    server.join(paul)
+    assert server.register(paul, password)
+    server.op(paul)
+    server.quit(paul)
+    stack.sync()
+    server.join(paul)
+    stack.sync()
+    assert server.login(paul, password)
+
+
+@pytest.mark.parametrize("note", ["none", "of an earlier ride"])
+def test_a_real_deop_ends_everything_within_seconds(beside: Beside, note: str) -> None:
+    name = beside.oscar.name
+    if note == "of an earlier ride":  # AuthMe 6 keeps it while they are away, and will give op back by it
+        beside.server.version = (6, 0)
+        beside.server.join(name)
+        assert beside.server.login(name, beside.oscar.password)
+        beside.server.quit(name, in_vehicle=True)
+        ask_until(
+            lambda: our_database(beside.stack).query(
+                "SELECT note FROM regsvc_operator WHERE username_key = ? AND note IS NOT NULL", (name.lower(),)
+            ),
+            bool,
+        )
+    beside.assert_kept()
+    beside.server.deop(name)
+    assert beside.statuses() in ((403, 401), (401, 401))
+    beside.assert_ended()
+    beside.stack.daemon.stop()
+    beside.stack.daemon.start()
+    assert beside.stack.post("/api/admin/login", {"username": name, "password": beside.oscar.password}).status == 403
+
+
+def test_a_name_taken_out_of_the_file_while_the_game_is_off_loses_everything(beside: Beside) -> None:
+    beside.server.stop()
+    beside.stack.game.write_operators(OPERATOR)
+    beside.assert_ended()
+
+
+def test_an_operator_stays_one_when_the_game_is_killed_at_the_prompt(beside: Beside) -> None:
+    name = beside.oscar.name
+    beside.server.join(name)
+    beside.server.kill()
+    beside.assert_kept()
+    beside.stack.daemon.stop()
+    beside.server.start()  # which writes ops.json anew, without the name
+    beside.stack.daemon.start()
+    beside.assert_kept()
+    beside.server.join(name)
+    assert beside.server.login(name, beside.oscar.password)
+    beside.assert_kept()
+
+
+def test_an_operator_stays_one_while_the_daemon_restarts(beside: Beside) -> None:
+    beside.server.join(beside.oscar.name)
+    beside.stack.daemon.stop()
+    beside.stack.daemon.start()
+    beside.assert_kept()
+
+
+@pytest.mark.parametrize("size", ["FOUR", "SIXTEEN", "TWO_FIFTY"])
+def test_notes_of_many_players_in_one_file_tell_it_too(beside: Beside, size: str) -> None:
+    changes = {"limbo.persistence.type": "DISTRIBUTED_FILES", "limbo.persistence.distributionSize": size}
+    beside.stack.game.change_authme(changes)
+    beside.server.reload_authme()
+    beside.server.join("Carla")
+    beside.server.join(beside.oscar.name)
+    with beside.asking() as answers:
+        for number in range(10):
+            beside.server.join(f"Guest{number}")
+    assert set(answers) == {(200, 200)}
+    beside.server.deop(beside.oscar.name)  # of whose op AuthMe holds it changes nothing
+    beside.assert_kept()
+    beside.server.quit(beside.oscar.name)
+    beside.assert_kept()
+    beside.server.deop(beside.oscar.name)
+    beside.assert_ended()
+
+
+def test_without_notes_use_is_refused_and_nothing_ends_until_it_is_certain(make_beside: MakeBeside) -> None:
+    beside = make_beside("sqlite", authme={**QUICK, "limbo.persistence.type": "DISABLED"})
+    kurt, kurts = with_role(beside.stack, "moderator", "kurt")
+    for _time in range(5):
+        beside.server.join(beside.oscar.name)
+        assert beside.statuses() == (403, 401)
+        ban = beside.stack.post("/api/admin/user/ban", {"username": beside.oscar.name}, token=kurts)
+        assert_refused(ban, 409, "protected_operator", field="username")
+        beside.server.quit(beside.oscar.name)
+    beside.assert_kept()
+    beside.server.join(beside.oscar.name)
+    beside.stack.daemon.stop()
+    beside.stack.daemon.start()
+    assert beside.statuses() == (403, 401)
+    beside.server.quit(beside.oscar.name)
+    beside.assert_kept()
+    beside.server.deop(beside.oscar.name)
+    assert beside.statuses() == (403, 401)
+    beside.assert_ended()
+
+
+def test_the_prompt_of_another_server_of_the_network_is_its_own(
+    make_beside: MakeBeside, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    from tests.support.authme.game_server import write_game_server
+
+    folder = tmp_path_factory.mktemp("survival")
+    survival = write_game_server(folder, operators=())
+    beside = make_beside("sqlite", config={"game.server": [{"name": "survival", "directory": str(folder)}]})
+    survival.authme_directory.mkdir(parents=True)
+    survival.install_authme(beside.stack.table)
+    other = BukkitServer(survival, beside.stack.authme)
+    other.start()
+    other.op(beside.oscar.name)
+    with beside.asking() as answers:
+        other.join(beside.oscar.name)
+        beside.server.join(beside.oscar.name)
+        other.quit(beside.oscar.name)
+        assert beside.server.login(beside.oscar.name, beside.oscar.password)
+    assert set(answers) == {(200, 200)}
+    beside.server.deop(beside.oscar.name)
+    beside.assert_ended()
+    other.join(beside.oscar.name)
+    assert beside.statuses() == (401, 401)
+
+
+def test_a_level_that_authme_raised_does_not_count(beside: Beside) -> None:
+    stack, name = beside.stack, beside.oscar.name
+    stack.game.write_operators(OPERATOR, name, levels={name: 2})
+    beside.server.stop()
+    beside.server.start()
+    rank = lambda: [
+        it["level"]
+        for it in stack.get("/api/admin/team", token=stack.olivia()).json["members"]
+        if it["username"] == name
+    ]
+    assert rank() == [2]
+    beside.server.join(name)
+    assert rank() == [2]
+    assert beside.server.login(name, beside.oscar.password)
+    assert '"level": 2' not in stack.game.ops_file.read_text()
+    assert rank() == [2]
+    ask_until(
+        lambda: our_database(stack).query("SELECT level FROM regsvc_operator WHERE username_key = ?", (name.lower(),)),
+        lambda it: it == [{"level": 2}],
+    )
+    stack.daemon.stop()
+    stack.daemon.start()
+    assert rank() == [2]
+    beside.server.deop(name)
+    beside.assert_ended()
+    beside.server.op(name)
+    assert rank() == [4]
