@@ -120,15 +120,14 @@ class BukkitServer:
             self._operators.append({**entry, "bypassesPlayerLimit": False})
             self._write_operators()
 
-    @property
-    def has_notes(self) -> bool:
-        """Whether AuthMe writes notes (`limbo.persistence.type`)."""
-        return self._notes.kind != "DISABLED"
+    def find_note(self, name: str) -> Note | None:
+        """Return the note that AuthMe would read now, or None."""
+        return self._notes.find(self.uuid_of(name))
 
     def holds_op(self, name: str) -> bool:
         """Whether AuthMe gives op back: as it remembers at the prompt, and else by an earlier note."""
         waiting = self._at_prompt.get(name.lower())
-        note = waiting.note if waiting is not None else self._notes.find(self.uuid_of(name))
+        note = waiting.note if waiting is not None else self.find_note(name)
         return note is not None and note.get("operator") is True
 
     def deop(self, name: str) -> None:
@@ -206,7 +205,7 @@ class BukkitServer:
         """Leave, or be kicked. From 5.7.0 on, who left in a vehicle or with pearls in flight has a note while away."""
         has_played = self.authme.is_online(name)
         if in_vehicle and has_played and self.version >= FOR_CARS:
-            note = self._notes.find(self.uuid_of(name)) or self._note(self.is_operator(name))
+            note = self.find_note(name) or self._note(self.is_operator(name))
             vehicle = {"vehicle-uuid": offline_uuid("a boat"), "vehicle-type": "BOAT"}
             self._save_note(name, {**note, **vehicle})
         self.authme.quit(name, ip)
@@ -226,7 +225,7 @@ class BukkitServer:
         """Begin a prompt (`createLimboPlayer`). Seen: ops.json is written before the note is."""
         old = self._at_prompt.pop(name.lower(), None)
         new = self._note(is_registered and self.is_operator(name))
-        note = merge(new, self._notes.find(self.uuid_of(name)), old.note if old else None)
+        note = merge(new, self.find_note(name), old.note if old else None)
         deadline = self._deadline("loginTimeout" if is_registered else "registerTimeout")
         self._at_prompt[name.lower()] = _AtThePrompt(note, deadline)
         self.deop(name)

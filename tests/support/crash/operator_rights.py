@@ -4,6 +4,7 @@
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -63,13 +64,16 @@ class OperatorRights:
     back by such a note at a later join is another right.
     """
 
-    def __init__(self, services: ServiceHarness, bukkit: BukkitServer) -> None:
+    def __init__(self, services: ServiceHarness, bukkit: BukkitServer, end_lost: Callable[[], None]) -> None:
+        """`end_lost` ends what is to end, as the daemon's job does."""
         self._services = services
         self._bukkit = bukkit
+        self._end_lost = end_lost
         self._has_right = dict.fromkeys(OPERATORS, True)
         self._saved_when_listed = dict.fromkeys(OPERATORS, 0)
         self._lost_at: dict[str, datetime] = {}
         self._was_unlocked = True
+        self._written = 0
         self._made: Made | None = None
         self._ended: set[str] = set()
         self._number = 0
@@ -80,8 +84,7 @@ class OperatorRights:
     def follow_clock(self) -> None:
         """Let the monotonic clock of a new process follow the manual one; it measures anew how long a name is away."""
         clock = self._services.clock
-        if operators := getattr(self._services.app.context, "operators", None):
-            operators._monotonic = lambda: clock().timestamp()
+        self._services.app.context.operators._monotonic = lambda: clock().timestamp()
         self._lost_at = dict.fromkeys(self._lost_at, clock())
 
     def make(self) -> None:
@@ -104,7 +107,7 @@ class OperatorRights:
 
     def look(self) -> None:
         """Look as the daemon's job does, in the middle of an operation: no right is lost by a moment."""
-        self._services.app.worker.run_here(self._services.app.lost_rights.end)
+        self._end_lost()
         if self._made is not None and self._has_right["Olivia"] and not self._ended:
             assert self._alive() == ALL, "ended in the middle"
 
@@ -113,16 +116,18 @@ class OperatorRights:
         had = dict(self._has_right)
         for name in OPERATORS:
             self._learn(name)
-        self._services.app.worker.run_here(self._services.app.lost_rights.end)
+        self._written = self._bukkit.game.ops_file.stat().st_mtime_ns
+        self._end_lost()
         self._check_olivia()
         self._check_paul(had["Paul"])
-        is_old = self._made is None or self._services.clock() - self._made.at > FRESH
-        if self._is_listed("Olivia") and (is_old or self._alive() != ALL):
+        if self._is_listed("Olivia") and self._ended:
             self.make()
 
     def _learn(self, name: str) -> None:
         """Take over from the game who is an operator."""
-        listed = self._is_listed(name)
+        listed, written = self._is_listed(name), self._bukkit.game.ops_file.stat().st_mtime_ns
+        if name in self._lost_at and written != self._written:  # the name may have come and gone
+            self._lost_at[name] = self._services.clock()
         if listed is None:  # half-written: the last list counts
             return
         saved = self._bukkit.saved_notes[name.lower()]
@@ -144,11 +149,13 @@ class OperatorRights:
 
     def _check_olivia(self) -> None:
         assert self._made is not None
-        alive, lost_at, is_fresh = self._alive(), self._lost_at.get("Olivia"), self._is_fresh()
+        if self._services.clock() - self._made.at > FRESH:
+            self._ended = ALL
+        alive, lost_at = self._alive() - self._ended, self._lost_at.get("Olivia")
         if self._has_right["Olivia"]:
-            assert alive >= ALL - self._ended, f"Olivia is an operator, and only {sorted(alive)} are left"
+            assert alive == ALL - self._ended, f"Olivia is an operator, and only {sorted(alive)} are left"
             assert self._is_protected(), "Kurt banned Olivia, an operator"
-            if is_fresh and not self._ended and (self._is_listed("Olivia") or self._is_note_readable()):
+            if not self._ended and (self._is_listed("Olivia") or self._bukkit.find_note("Olivia")):
                 assert self._usable() == ALL, "Olivia is an operator, and is refused"
         elif lost_at is not None:
             assert self._usable() == set(), "used without the right"
@@ -163,13 +170,6 @@ class OperatorRights:
         if row is not None and self._was_unlocked and had_right and self._has_right["Paul"]:
             assert is_unlocked, "Paul is an operator, and his row was locked"
         self._was_unlocked = is_unlocked
-
-    def _is_note_readable(self) -> bool:
-        return self._bukkit.has_notes and self._bukkit.holds_op("Olivia")
-
-    def _is_fresh(self) -> bool:
-        assert self._made is not None
-        return self._services.clock() - self._made.at <= FRESH
 
     def _alive(self) -> set[str]:
         assert self._made is not None
