@@ -56,7 +56,8 @@ class BukkitServer:
         self.on_step: Callable[[Step], None] = lambda step: None
         self.uuids: dict[str, str] = {}
         self.online: dict[str, str] = {}  # lower-case name → name
-        self.saved_notes: Counter[str] = Counter()  # by lower-case name, since the model was made
+        self.prompts: Counter[str] = Counter()  # by lower-case name, since the model was made
+        self.saved_notes: Counter[str] = Counter()
         self.is_running = False
         self._now = now
         self._operators: list[dict[str, Any]] = []
@@ -125,10 +126,9 @@ class BukkitServer:
         return self._notes.find(self.uuid_of(name))
 
     def holds_op(self, name: str) -> bool:
-        """Whether AuthMe gives op back: as it remembers at the prompt, and else by an earlier note."""
+        """Whether the player is at the prompt, and AuthMe will give op back."""
         waiting = self._at_prompt.get(name.lower())
-        note = waiting.note if waiting is not None else self.find_note(name)
-        return note is not None and note.get("operator") is True
+        return waiting is not None and bool(waiting.note["operator"])
 
     def deop(self, name: str) -> None:
         """`/deop`; of a player whose op AuthMe holds it changes nothing, and `/login` brings op back."""
@@ -228,6 +228,7 @@ class BukkitServer:
         note = merge(new, self.find_note(name), old.note if old else None)
         deadline = self._deadline("loginTimeout" if is_registered else "registerTimeout")
         self._at_prompt[name.lower()] = _AtThePrompt(note, deadline)
+        self.prompts[name.lower()] += 1
         self.deop(name)
         self.on_step("op taken")
         self._save_note(name, note)
@@ -251,7 +252,7 @@ class BukkitServer:
 
     def _save_note(self, name: str, note: Note) -> None:
         self._notes.save(self.uuid_of(name), note)
-        self.saved_notes[name.lower()] += 1
+        self.saved_notes[name.lower()] += self._notes.kind != "DISABLED"
         self.on_step("note saved")
 
     def _remove_note(self, name: str) -> None:

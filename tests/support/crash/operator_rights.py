@@ -19,6 +19,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.models import Invitation, Link, Session, Token, User
 from regsvc.users.transitions import DecisionDetails
 from tests.support.authme.bukkit_server import BukkitServer
+from tests.support.authme.limbo_notes import find_left_notes
 from tests.support.services import CALLER, ServiceHarness
 
 OPERATORS: Final = ("Olivia", "Paul")
@@ -60,8 +61,8 @@ ALL: Final = {"session", "token", "invitation", "link"}
 class OperatorRights:
     """`bukkit` is the truth. An operator is in ops.json, or AuthMe gives their op back.
 
-    A note gives nothing that was there already when the name left ops.json: that is a `/deop`, and what AuthMe may give
-    back by such a note at a later join is another right.
+    A prompt or a note gives nothing that was there already when the name left ops.json: that is a `/deop`, and what
+    AuthMe gives back by it later is another right.
     """
 
     def __init__(self, services: ServiceHarness, bukkit: BukkitServer, end_lost: Callable[[], None]) -> None:
@@ -70,7 +71,7 @@ class OperatorRights:
         self._bukkit = bukkit
         self._end_lost = end_lost
         self._has_right = dict.fromkeys(OPERATORS, True)
-        self._saved_when_listed = dict.fromkeys(OPERATORS, 0)
+        self._when_listed = dict.fromkeys(OPERATORS, (0, 0))
         self._lost_at: dict[str, datetime] = {}
         self._was_unlocked = True
         self._written = 0
@@ -130,15 +131,26 @@ class OperatorRights:
             self._lost_at[name] = self._services.clock()
         if listed is None:  # half-written: the last list counts
             return
-        saved = self._bukkit.saved_notes[name.lower()]
         if listed:
-            self._saved_when_listed[name] = saved
-        is_held = self._bukkit.holds_op(name) and saved != self._saved_when_listed[name]
+            self._when_listed[name] = self._count(name)
+        is_held = self._is_held(name)
         had, self._has_right[name] = self._has_right[name], listed or (self._has_right[name] and is_held)
         if listed or is_held:
             self._lost_at.pop(name, None)
         elif had:
             self._lost_at[name] = self._services.clock()
+
+    def _count(self, name: str) -> tuple[int, int]:
+        return self._bukkit.prompts[name.lower()], self._bukkit.saved_notes[name.lower()]
+
+    def _is_held(self, name: str) -> bool:
+        """Return whether AuthMe gives op back, or may once the host sets back `limbo.persistence.type`."""
+        (prompts, saved), (earlier_prompts, earlier_saved) = self._count(name), self._when_listed[name]
+        if prompts != earlier_prompts and self._bukkit.holds_op(name):
+            return True
+        folder = self._bukkit.game.authme_directory / "playerdata"
+        left = find_left_notes(folder, self._bukkit.uuid_of(name))
+        return saved != earlier_saved and any(note["operator"] for note in left)
 
     def _is_listed(self, name: str) -> bool | None:
         try:

@@ -167,8 +167,7 @@ class PromptStack(RuleBasedStateMachine):
 
     @operation(hours=st.integers(1, 200))
     def wait(self, hours: int) -> None:
-        self.services.clock.advance(hours=hours)
-        self.bukkit.kick_late()
+        self._advance(hours * 3600)
 
     # --- in the game ---
 
@@ -238,9 +237,14 @@ class PromptStack(RuleBasedStateMachine):
         self._moment()
 
     def _pass(self, seconds: int) -> None:
-        self.services.clock.advance(seconds=seconds)
-        self.bukkit.kick_late()
+        self._advance(seconds)
         self._end_game_operation()
+
+    def _advance(self, seconds: int) -> None:
+        """Let time pass, in which players are kicked from the prompt when theirs is over."""
+        for part in (min(seconds, 30), max(seconds - 30, 0)):
+            self.services.clock.advance(seconds=part)
+            self.bukkit.kick_late()
 
     # --- implementation ---
 
@@ -365,7 +369,7 @@ class PromptStack(RuleBasedStateMachine):
         )
 
     def _moment(self) -> None:
-        self.services.clock.advance(seconds=1)
+        self._advance(1)
 
     def _new_password(self) -> str:
         self.passwords += 1
