@@ -14,8 +14,10 @@ from regsvc.core.text import name_key
 from regsvc.database.audit import SYNC, Actor
 from regsvc.database.models import APPROVED, BANNED, OPEN, PENDING, REJECTED, User
 from regsvc.notifications.mail.queue import MailQueue
+from regsvc.sync.actions import NO_REQUEST
+from regsvc.sync.effects import intent_effects
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.rules import is_registered_anew
+from regsvc.sync.rules import is_registered_anew, request_row
 from regsvc.users.questions import Questions
 from regsvc.users.transitions import UNANSWERED, DecisionDetails, Transitions
 
@@ -102,9 +104,9 @@ class Decisions:
         details = DecisionDetails(UNANSWERED, may_reapply=True)
 
         def work(locked: AccountForUpdate) -> int:
-            self.apply_sql_edit(locked)
-            user = locked.user  # answered, asked again or decided meanwhile, it stays
-            if user.status != PENDING or user.asked_at is None or not is_over(user.asked_at, expires, self._now()):
+            user = locked.user  # answered, asked again or decided meanwhile, also in SQL, it stays
+            is_pending = user.status == user.applied_status == PENDING
+            if not is_pending or user.asked_at is None or not is_over(user.asked_at, expires, self._now()):
                 return 0
             self._transitions.change(user, "reject", SYNC, details)
             locked.take_user()
@@ -139,6 +141,10 @@ class Decisions:
             self._require_same_player(locked)
         if transition == "approve":
             details = self._settle_password(locked, details)
+        request = NO_REQUEST
+        if transition in ("approve", "unban") and details.password_choice is None:
+            request = request_row(locked.account, self._reconciler.policy)  # by the account as it was
+            details = replace(details, needs_password=request.needs_password)
         if transition == "ban" and user.status == BANNED:
             self._transitions.change_ban(user, by.actor, details)
         elif transition == "approve" and user.status == APPROVED and self._may_approve_again(locked, details):
@@ -148,8 +154,10 @@ class Decisions:
         locked.take_user()
         if transition == "approve" and details.password_choice == "take":  # noqa: S105 - a choice, not a secret
             locked.intended = self._reconciler.request_new_row(locked.account)
-        elif transition == "approve" and not details.sends_link:  # by the link the row opens, or is created
+        elif details.password_choice == "keep":  # noqa: S105
             locked.intended = self._reconciler.request_row(locked.account)
+        else:  # by a link the row opens, or is created
+            locked.intended = intent_effects(request.intent)
         return DecisionResult(user.username, user.status, warnings, status_before)
 
     def apply_sql_edit(self, locked: AccountForUpdate) -> None:
@@ -188,6 +196,8 @@ class Decisions:
         was made before: it may wait for AuthMe's table.
         """
         account, choice, user = locked.account, details.password_choice, locked.user
+        if user.status == BANNED:
+            raise errors.WrongStatus(user.status)
         is_anew, is_approved = is_registered_anew(account, self._reconciler.policy), user.status == APPROVED
         if not is_anew and not (is_approved and self._reconciler.is_absent(account)):
             if is_approved and choice in ("take", "link"):

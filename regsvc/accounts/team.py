@@ -233,18 +233,15 @@ def find_operators(config: Config, authme: AuthMeConfig | None, properties: Prop
 def remember_operators(operators: Operators, uuids: PlayerUuids) -> None:
     """Tell `operators` whom an earlier process knew, before the first question. Blocking; the database is open.
 
-    Where nobody was known yet, AuthMe's notes about players who joined lately are believed, as after a crash of the
-    game server; later a note alone makes nobody an operator whose op was taken away.
+    AuthMe's notes are believed about players who joined lately and whom no process knew: they became operators while
+    none ran. About a former operator they are not: that op was taken away, and comes back with the next login only.
     """
-    rows = list(KnownOperator.select())
-    known = [
-        Operator(row.username, row.level, row.uuid, note=row.note)
-        for row in rows
-        if row.left_at is None and name_key(row.username) == row.username_key
-    ]
-    if not rows and operators.notes is not None:
-        joined = operators.notes.held_among(uuids.joined)
-        known = [Operator(name, operators.given_level(), uuid) for name, uuid in joined.items()]
+    rows = {row.username_key: row for row in KnownOperator.select()}
+    known = [Operator(it.username, it.level, it.uuid, note=it.note) for it in rows.values() if it.left_at is None]
+    if operators.notes is not None:
+        unknown = {name: uuid for name, uuid in uuids.joined.items() if name_key(name) not in rows}
+        held, level = operators.notes.held_among(unknown), operators.given_level()
+        known += [Operator(name, level, uuid) for name, uuid in held.items()]
     operators.remember(known)
 
 

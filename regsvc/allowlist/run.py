@@ -9,7 +9,7 @@ import asyncio
 import logging
 import socket
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -154,6 +154,10 @@ class _Known(NamedTuple):
     reason: str | None = None
 
 
+RowRequester = Callable[[Collection[str]], Callable[[Collection[str]], Collection[int]]]
+"""`Reconciler.row_requester`, for AuthMe's rows of those who are approved; it returns ids of users by their names."""
+
+
 class AllowlistRunner:
     """Runner over all names on the list and all users who may play. Blocking: it has the sync's thread and lease."""
 
@@ -172,6 +176,7 @@ class AllowlistRunner:
         *,
         is_on: Callable[[], bool] = lambda: True,
         find_operators: Callable[[], Mapping[str, tuple[str, str]]] = dict,
+        row_requester: RowRequester = lambda keys: lambda keys: (),
     ) -> None:
         """`find_console` may block; `is_on`: whether the list is kept at this moment.
 
@@ -189,6 +194,7 @@ class AllowlistRunner:
         self._config = config
         self._now = now
         self._find_operators = find_operators
+        self._row_requester = row_requester
         self._seen: object = object()  # the file's stamp, and what else a run depends on, as the last one read it
         self._read_inputs: object = None  # the same of a run that is under way
         self._may_have_lost = False
@@ -464,12 +470,13 @@ class AllowlistRunner:
         if not steps:
             return steps
         moment = self._now()
+        request_rows = self._row_requester([member.key for member, step in steps if step.effect == "approve"])
         with self._database.atomic():
             fields = (Allowed.username_key, Allowed.state, Allowed.uuid, Allowed.reason)
             found = self._find_rows(Allowed, fields, [member.key for member, _step in steps], for_update=True)
             records = {key: ListRecord(*rest) for key, *rest in found}
             steps = [(member, step) for member, step in steps if member.record == records.get(member.key)]
-            self._approve([member.key for member, step in steps if step.effect == "approve"])
+            self._approve([member.key for member, step in steps if step.effect == "approve"], request_rows)
             ids = self._adopt([(member, step) for member, step in steps if step.effect == "adopt"], config)
             taken_off = [member.username for member, step in steps if step.state == TAKEN_OFF]
             self._record_many("allowlist.taken_off", taken_off)
@@ -553,9 +560,12 @@ class AllowlistRunner:
             return True
         return True
 
-    def _approve(self, keys: Sequence[str]) -> None:
-        for user in User.select().where(User.username_key.in_(list(keys))) if keys else ():
-            self._transitions.change(user, "approve", GAME, DecisionDetails(None))
+    def _approve(self, keys: Sequence[str], request_rows: Callable[[Collection[str]], Collection[int]]) -> None:
+        if not keys:
+            return
+        lacking = request_rows(keys)
+        for user in User.select().where(User.username_key.in_(list(keys))):
+            self._transitions.change(user, "approve", GAME, DecisionDetails(needs_password=user.id in lacking))
 
     def _adopt(self, adopted: Sequence[tuple[Member, ListStep]], config: ListConfig) -> dict[str, int]:
         """Create users for players on the list: those that were there first, and those that came later.

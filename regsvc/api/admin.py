@@ -286,6 +286,20 @@ class SyncConflictFields(Output, frozen=True, kw_only=True):
     username: Username
     field: Annotated[str, Meta(examples=["email"])]
     kept: Annotated[str, Meta(description="The side whose value was kept.", examples=["plugin"])]
+    why: (
+        Annotated[
+            str,
+            Meta(
+                description="Why both were kept. Of an e-mail: `unproven` (ours is proven, the game's cannot be), "
+                "`taken` (the game's is another user's), `invalid` (the game's is no address), `refused` (AuthMe's "
+                "table cannot hold ours). Of a name: `unfindable` (AuthMe does not find it), `collides` (AuthMe takes "
+                "it for another one), `foreign` (the row may be another person's), `unapproved` (the row of a user who "
+                "is not approved was left open).",
+                examples=["taken"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class SyncErrorFields(Output, frozen=True, kw_only=True):

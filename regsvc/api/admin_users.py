@@ -558,7 +558,11 @@ async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDeci
     errors.AuthMeUnavailable,
 )
 async def unban(call: ApiHandler, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
-    """Lift a ban."""
+    """Lift a ban: the user is approved.
+
+    A player whose row AuthMe deleted meanwhile is in the game again; one that was registered there anew stays locked,
+    with a warning.
+    """
     return await change_status(call, request, "unban", "unbanned")
 
 

@@ -362,6 +362,7 @@ class App:
             self._now,
             is_on=self.gates.keeps_list,
             find_operators=self.context.operators.uuids,
+            row_requester=self.reconciler.row_requester,
         )
 
     def _wire_captchas(self) -> None:

@@ -43,6 +43,8 @@ from regsvc.config.host_sections import GameSection, GameServer
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.i18n.translations import Translations
+from regsvc.core.text import name_key
+from regsvc.database.bulk import select_rows
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
 from regsvc.notifications.outbox import MAX_COUNT, Outbox, Recipient, RetryPolicy
@@ -193,10 +195,18 @@ class RconQueue:
     def on_row_changes(self, players: Sequence[tuple[str, int | None, Cause]]) -> None:
         """Kick players who may be online under a row that has just been locked, or given back to its owner.
 
-        As well as those who were taken off the game's allowlist. Each player has a name, a user id and a cause.
+        As well as those who were taken off the game's allowlist. Each player has a name, a user id and a cause. Those
+        who are banned read the reason of the ban.
         """
         is_kept = self._on_ban == "none"
-        self._kick((name, user_id, cause, None) for name, user_id, cause in players if cause != "banned" or not is_kept)
+        kicked = [(name, user_id, cause) for name, user_id, cause in players if cause != "banned" or not is_kept]
+        keys = [name_key(name) for name, _id, cause in kicked if cause == "banned"] if self._servers() else []
+        fields: list[Any] = [User.username_key, User.reason]
+        reasons: dict[str, str | None] = dict(select_rows(User._meta.database, User, fields, User.username_key, keys))
+        self._kick(
+            (name, user_id, cause, reasons.get(name_key(name)) if cause == "banned" else None)
+            for name, user_id, cause in kicked
+        )
 
     def may_insert(self, username: str, user_id: int, regdate: int) -> bool:
         """Return whether the row of this name and `regdate` may be inserted now: on each server, its kick is done.
@@ -425,10 +435,10 @@ class RconTransport(Transport):
         if console is None:
             raise Drop(f"the config has no game server {server} any more")
         try:
-            command = self._compose(message, payload, prepared)
+            commands = self._compose(message, payload, prepared)
         except UnsafeName as error:
             raise PermanentFailure(str(error)) from None
-        if message.template == HOST and prepared is None and _UUID in command:
+        if message.template == HOST and prepared is None and _UUID in commands[-1]:
             raise TemporaryFailure(_NO_UUID)
         address = await asyncio.to_thread(console.find_address)
         if address is None and message.template == HOST:
@@ -440,7 +450,7 @@ class RconTransport(Transport):
             raise _failure(message, "the server did not answer, and another command waits for it", _NEXT_PLACE)
         console.under_way += 1
         try:
-            reply = await _execute(address, message, command)
+            reply = await _execute(address, message, commands)
         except RconError as error:
             if not console.is_unreachable:
                 log.warning("%s cannot be used: %s", _noun_of(server), error)
@@ -455,30 +465,37 @@ class RconTransport(Transport):
             known = {"uuid": prepared, "reply": one_line(reply, _MAX_REPLY_LENGTH)}
             message.payload = json.dumps(payload | known, ensure_ascii=False)
 
-    def _compose(self, message: OutboxEntry, payload: Mapping[str, Any], uuid: str | None) -> str:
-        """Return the console command. Raises `UnsafeName`."""
+    def _compose(self, message: OutboxEntry, payload: Mapping[str, Any], uuid: str | None) -> list[str]:
+        """Return the console commands. Raises `UnsafeName`.
+
+        A ban kicks, too, but the player reads no reason then: the game shows it only to those who join again. So the
+        player is kicked just before.
+        """
         if message.template == HOST:
-            return _fill_in(message, payload, uuid)
+            return [_fill_in(message, payload, uuid)]
         if message.template == "pardon":
-            return pardon(message.recipient)
+            return [pardon(message.recipient)]
         given = " ".join((self._translations.reason(payload["reason"], message.language) or "").split())
         key = f"game.{payload['cause']}_because" if given else f"game.{payload['cause']}"
         reason = self._translations.text(key, message.language, server=self._server_name, reason=given)
         reason = reason.replace("\n", " – ")  # before the line about the contact: the game shows one
-        return ban(message.recipient, reason) if message.template == "ban" else kick(message.recipient, reason)
+        kicked = kick(message.recipient, reason)
+        return [kicked, ban(message.recipient, reason)] if message.template == "ban" else [kicked]
 
 
-async def _execute(address: RconAddress, message: OutboxEntry, command: str) -> str:
-    """Send the command, and return the reply; "" for one that was not needed. Raises `RconError`."""
-    is_sent = False
+async def _execute(address: RconAddress, message: OutboxEntry, commands: Sequence[str]) -> str:
+    """Send the commands, and return the last reply; "" where none was needed. Raises `RconError`."""
+    is_sent, reply = False, ""
     try:
         async with open_rcon(address) as connection:
             # for a player who is offline many plugins kick one whose name begins alike: kick only who may be online
-            is_kick = message.template in ("kick", KICK_FIRST)
+            is_kick = message.template in ("kick", KICK_FIRST, "ban")
             if is_kick and is_surely_offline(message.recipient, await connection.execute(LIST)):
-                return ""
-            is_sent = True
-            return await connection.execute(command)
+                commands = commands[1:]
+            for command in commands:
+                is_sent = True
+                reply = await connection.execute(command)
+            return reply
     except RconError as error:
         raise RconError(f"{_MAY_HAVE_RUN}{error}" if is_sent and message.template == HOST else str(error)) from None
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from math import ceil
 from typing import Final
@@ -19,9 +20,10 @@ from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
-from regsvc.sync.effects import Effects
+from regsvc.sync.effects import Effects, intent_effects
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.records import Account
+from regsvc.sync.records import Account, UserRecord
+from regsvc.sync.rules import request_row
 from regsvc.users.email_owners import claim
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import DecisionDetails, Transitions
@@ -136,9 +138,11 @@ class UserCreation:
 
         Returns what `reconcile` is to be called with after the transaction.
         """
-        self._transitions.change(user, "approve", by, DecisionDetails())
         account = self._reconciler.loader.load_for_update([user.username_key])[0]
-        intended = self._reconciler.request_row(account)
+        request = request_row(account, self._reconciler.policy)
+        self._transitions.change(user, "approve", by, DecisionDetails(needs_password=request.needs_password))
+        account = replace(account, user=UserRecord.from_row(user))
+        intended = intent_effects(request.intent)
         self._reconciler.reconcile_in_transaction(account, intended)
         return account, intended
 

@@ -71,6 +71,7 @@ class WhyNot:
             ),
             lacks_chat=chat.platform if lacks_chat else None,
             is_cached=rules.is_cached or self.live.is_cached_elsewhere,
+            is_shared=len(config.game_servers) > 1,
             is_held_back=None if report is None else report.held_back is not None,
             stands_still=None if report is None else self.sync.stands_still,
         )
@@ -114,7 +115,8 @@ class WhyNot:
             with suppress(ServerFileError):  # which is told as unknown
                 found = AllowlistFile(directory / "whitelist.json").read().entries
                 entries = tuple(it for it in found if name_key(it.name) == key or it.uuid in (uuid, joined))
-        return ListFacts(state, stored[1], uuid, is_used, entries, joined, is_on_bedrock)
+        since = None if record is None else record.since
+        return ListFacts(state, stored[1], uuid, is_used, entries, joined, is_on_bedrock, since)
 
 
 def _find_similar(key: str) -> str | None:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
+from plugin_bridge.authme.players import in_milliseconds
 from plugin_bridge.server.allowlist import Entry
-from regsvc.core.clock import is_over
+from regsvc.core.clock import epoch_ms, is_over
 from regsvc.core.i18n.translations import Translations
+from regsvc.core.text import name_key
 from regsvc.database.models import APPROVED, BANNED, PASSWORD, PENDING, PRESENT, PROVISION
 from regsvc.runtime.game_status import LastStatus
 from regsvc.sync.actions import Provision, UpdateState
@@ -39,6 +41,8 @@ class ListFacts:
     joined_uuid: str | None = None
     """The UUID of a player of this name who was in the game."""
     is_on_bedrock: bool = False
+    since: datetime | None = None
+    """When the state was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ class JoinFacts:
     lacks_chat: str | None = None
     """The chat platform with which the user must have linked an account, and has not."""
     is_cached: bool = False
+    is_shared: bool = False
+    """Whether several game servers share AuthMe's table: a login on one of them proves nothing about the others."""
     is_held_back: bool | None = None
     """Whether the last sync run held changes back; None: it is not known here, as for the next one."""
     stands_still: bool | None = None
@@ -203,10 +209,21 @@ def _gates(facts: JoinFacts) -> Iterator[JoinStep]:
         is_open = facts.listed.is_used is False
         yield _step(facts, "gate", "ok" if is_open else "problem", "open" if is_open else "no_gate")
     record = facts.account.sync_record
-    if has_authme and facts.is_cached and record is not None and record.plugin_since is not None:
-        until = record.plugin_since + CACHE_TIME
-        if not is_over(record.plugin_since, CACHE_TIME, facts.account.now):
-            yield _step(facts, "cache", "problem", "cached", until=until)
+    since = record.plugin_since if record is not None else None
+    if not has_authme or not facts.is_cached or since is None or _was_in_game_after(facts, since):
+        return
+    if not is_over(since, CACHE_TIME, facts.account.now):
+        yield _step(facts, "cache", "problem", "cached", until=since + CACHE_TIME)
+
+
+def _was_in_game_after(facts: JoinFacts, moment: datetime) -> bool:
+    """Return whether the row proves that the player was let into the game after `moment`.
+
+    AuthMe writes the column at each login and when the player leaves; either also renews its cached row, or drops it.
+    """
+    player = facts.account.player
+    last_login = in_milliseconds(player.last_login) if player is not None else None
+    return not facts.is_shared and last_login is not None and last_login > epoch_ms(moment)
 
 
 def _authme(facts: JoinFacts) -> JoinStep:
@@ -259,6 +276,8 @@ def _allowlist(facts: JoinFacts) -> JoinStep:
         return problem("list_doubt")
     if listed.state != "listed":
         code = _WAITING.get(listed.reason or "", "list_waiting")
+        if code == "list_restart" and listed.since is not None and _was_in_game_after(facts, listed.since):
+            return _step(facts, "allowlist", "ok", "listed")  # the server has been restarted
         return problem("list_no_uuid_bedrock" if listed.is_on_bedrock and code == "list_no_uuid" else code)
     if listed.entries is None:
         return _step(facts, "allowlist", "unknown", "list_unread")
@@ -286,6 +305,7 @@ def _server(facts: JoinFacts, found: LastStatus) -> JoinStep:
         return _step(
             facts, "server", "problem" if is_known else "unknown", "server_off" if is_known else "server_unknown"
         )
-    if 0 < status.max <= status.online:
+    is_online = any(name_key(player.name) == facts.account.key for player in status.players)
+    if 0 < status.max <= status.online and not is_online:
         return _step(facts, "server", "problem", "server_full", online=status.online, max=status.max)
     return _step(facts, "server", "ok", "server_up", online=status.online, max=status.max)

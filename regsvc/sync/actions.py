@@ -10,6 +10,19 @@ from regsvc.sync.records import UserRecord
 
 
 @dataclass(frozen=True)
+class RowRequest:
+    """What a decision that a user may play requests of the row, where it does not say which password counts."""
+
+    intent: str | None = None
+    """The intent to record; None: the row needs nothing, or stays as it is."""
+    needs_password: bool = False
+    """Whether the row does not let the user in before a password is set, or chosen by an approval."""
+
+
+NO_REQUEST: Final = RowRequest()
+
+
+@dataclass(frozen=True)
 class SyncAction:
     """One step towards both sides being in sync."""
 
@@ -80,12 +93,21 @@ class RemoveLock(PasswordAction):
     """Replace our lock with the password that was there, and record no base: the row does not belong to the user."""
 
 
+ConflictCause = Literal["unproven", "taken", "invalid", "refused", "unfindable", "collides", "foreign", "unapproved"]
+"""Of an e-mail: ours is proven, which the game's cannot be; the game's is another user's; is no address; AuthMe's table
+cannot hold ours. Of a name: AuthMe does not find it; takes it for another one; the row may be another person's; the row
+of a user who is not approved is left open.
+"""
+
+
 @dataclass(frozen=True)
 class Conflict:
     """A field on which the two sides differ, and the side whose value stays."""
 
     field: Literal["password", "email", "realname", "name"]
     kept: Literal["plugin", "companion", "both"]
+    why: ConflictCause | None = None
+    """Why each side keeps its own, where there are several causes for the field."""
 
 
 @dataclass(frozen=True)
@@ -127,15 +149,19 @@ class Remove(RowAction):
     """Delete the row of a user that was deleted through us."""
 
 
-class EndBan(SyncAction):
+@dataclass(frozen=True)
+class StatusAction(SyncAction):
+    """A change of the user's status, with what it requests of the row where the user may play from now on."""
+
+    request: RowRequest = NO_REQUEST
+
+
+class EndBan(StatusAction):
     """End a ban whose time is over."""
 
 
-@dataclass(frozen=True)
-class ApplySqlEdit(SyncAction):
-    """Do for a status edited in SQL what the API would have done. `intent` is what an approval requests of the row."""
-
-    intent: str | None = None
+class ApplySqlEdit(StatusAction):
+    """Do for a status edited in SQL what the API would have done."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from regsvc.database.audit import SYNC, Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, VERIFIED, SyncRecord, User
 from regsvc.sync.actions import Adopt, Conflict
-from regsvc.sync.merge import claim_unverified, find_real_email
+from regsvc.sync.merge import claim_unverified, email_conflict, find_real_email
 from regsvc.sync.records import base_of
 
 _SINGLE_ENTRIES_UP_TO: Final = 20
@@ -72,7 +72,7 @@ def adopt(database: Database, audit: Audit, adoptions: Sequence[Adopt], moment: 
     insert_rows(database, SyncRecord, locked)
     conflicting = [key for key in wanted if key not in emails]
     _record(audit, adoptions, conflicting)
-    return dict.fromkeys(keys, None) | dict.fromkeys(conflicting, Conflict("email", "both"))
+    return dict.fromkeys(keys, None) | {key: email_conflict(wanted[key]) for key in conflicting}
 
 
 def _user_columns(

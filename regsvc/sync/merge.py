@@ -77,7 +77,7 @@ def _merge_email(user: UserRecord, base: SyncValues, player: PlayerRow, policy: 
         conflicts = (Conflict("email", "companion"),) if player_changed else ()
         return Merge(player, to_player={"email": ours}, conflicts=conflicts)
     if player_changed:  # the game does not verify e-mails: our verified one stays
-        return Merge(player, conflicts=(Conflict("email", "both"),))
+        return Merge(player, conflicts=(Conflict("email", "both", "unproven"),))
     return None
 
 
@@ -118,6 +118,11 @@ def claim_unverified(wanted: Mapping[Claimant, str]) -> dict[Claimant, EmailAddr
     """Return the claimants who get the e-mail of their row, as an address: it is valid, and `grant_unverified`."""
     found = {claimant: address for claimant, raw in wanted.items() if (address := find_real_email(raw)) is not None}
     return grant_unverified(found)
+
+
+def email_conflict(raw: str) -> Conflict:
+    """Return the conflict about the e-mail of a row that `claim_unverified` grants nobody."""
+    return Conflict("email", "both", "invalid" if find_real_email(raw) is None else "taken")
 
 
 def find_real_email(raw: str | None) -> EmailAddress | None:

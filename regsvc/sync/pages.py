@@ -10,8 +10,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Final
+from functools import cached_property, partial
+from typing import Any, Final, TypeVar
 
 from plugin_bridge.authme.players import NameCollides, NewPlayer, PlayerRefused, PlayerRow, RowDelete, RowUpdate
 from regsvc.database import failpoints
@@ -30,6 +30,8 @@ from regsvc.sync.sync_context import A, Case, Cases, SyncContext
 OwnStep = Callable[[SyncContext, Cases[Any]], Cases[Any]]
 """Function that applies an action in a transaction, and returns the cases that it was applied to."""
 
+B = TypeVar("B", bound=actions.StatusAction)
+
 
 def _adopt(context: SyncContext, cases: Cases[actions.Adopt]) -> Cases[actions.Adopt]:
     known = [(case.key, None) for case in cases if case.account.sync_record is not None]
@@ -44,10 +46,11 @@ def _adopt(context: SyncContext, cases: Cases[actions.Adopt]) -> Cases[actions.A
     return found
 
 
-def _apply_sql_edits(context: SyncContext, cases: Cases[actions.ApplySqlEdit]) -> Cases[actions.ApplySqlEdit]:
-    _change_users(context.transitions.apply_sql_edits, cases)
+def _change_statuses(change: Callable[..., None], cases: Cases[B]) -> Cases[B]:
+    lacking = {case.user.id for case in cases if case.action.request.needs_password}
+    _change_users(partial(change, lacking_password=lacking), cases)
     for case in cases:
-        case.effects = intent_effects(case.action.intent)
+        case.effects = intent_effects(case.action.request.intent)
     return cases
 
 
@@ -97,8 +100,8 @@ def _revert_renames(context: SyncContext, cases: Cases[actions.RevertRename]) ->
 
 OWN_STEPS: Final[dict[type, OwnStep]] = {
     actions.Adopt: _adopt,
-    actions.ApplySqlEdit: _apply_sql_edits,
-    actions.EndBan: lambda context, cases: _change_users(context.transitions.end_bans, cases),
+    actions.ApplySqlEdit: lambda context, cases: _change_statuses(context.transitions.apply_sql_edits, cases),
+    actions.EndBan: lambda context, cases: _change_statuses(context.transitions.end_bans, cases),
     actions.RejectNameConflict: _reject,
     actions.MarkDeleted: _mark_deleted,
     actions.RevertRename: _revert_renames,

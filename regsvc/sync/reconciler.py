@@ -26,7 +26,7 @@ from regsvc.sync.effects import NOTHING, Effects, apply_in_memory, intent_effect
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Page, ReconcileResult, Scope
 from regsvc.sync.records import NO_INTENT, NO_LOCK, NO_TOMBSTONE, Account, Policy, replace_records, tombstone
-from regsvc.sync.rules import decide, find_new_hash, password_for_row, row_intent
+from regsvc.sync.rules import decide, find_new_hash, password_for_row, request_row, row_intent
 from regsvc.sync.steps import unlock
 from regsvc.sync.sync_context import SyncContext
 
@@ -75,7 +75,7 @@ class Reconciler:
 
         A row in a file of its own is read here and now: a busy file is waited for before our own database is locked.
         """
-        read = partial(self._find_rows, key)
+        read = partial(self._find_rows, [key])
         try:
             if self._context.players.shares_transactions:
                 return read
@@ -84,9 +84,9 @@ class Reconciler:
         rows = read()
         return lambda: rows
 
-    def _find_rows(self, key: str) -> Mapping[str, PlayerRow] | None:
+    def _find_rows(self, keys: Collection[str]) -> Mapping[str, PlayerRow] | None:
         try:
-            return self._context.players.find_many([key])
+            return self._context.players.find_many(keys)
         except PlayersUnavailable:
             return None
 
@@ -223,6 +223,29 @@ class Reconciler:
             return NOTHING
         return intent_effects(row_intent(account, self.policy))
 
+    def row_requester(self, keys: Collection[str]) -> Callable[[Collection[str]], set[int]]:
+        """Return a function that records what a decision that users may play requests of their rows.
+
+        It is called with some of these names, before the decision, in its transaction, and returns the ids of the users
+        who need a password first (`RowRequest`). The rows are read here and now; a later reconciliation follows.
+        """
+        rows = self._find_rows(keys) if keys else {}
+
+        def request(keys: Collection[str]) -> set[int]:
+            accounts = self.loader.load_for_update(keys, with_players=False) if keys and self.is_enabled else []
+            intended, lacking = [], set()
+            for account in accounts:
+                if rows is not None:
+                    account = replace(account, player=rows.get(account.key), is_player_known=True)
+                wanted = request_row(account, self.policy)
+                intended.append((account, intent_effects(wanted.intent)))
+                if account.user is not None and wanted.needs_password:
+                    lacking.add(account.user.id)
+            self.record(intended)
+            return lacking
+
+        return request
+
     def request_new_row(self, account: Account) -> Effects:
         """Return the intent to give a user the row that was registered anew, with the password in it.
 
@@ -274,7 +297,7 @@ class Reconciler:
     def record_tombstone(self, account: Account) -> Account:
         """Record which row goes with the user about to be deleted. Returns the account without the user."""
         if not self._context.players.shares_transactions and account.is_player_known:
-            rows = self._find_rows(account.key)  # the row may have changed while we waited for our own lock
+            rows = self._find_rows([account.key])  # the row may have changed while we waited for our own lock
             account = replace(account, player=rows.get(account.key)) if rows is not None else account
         new = tombstone(account) if self.is_enabled else None
         replace_records(self._context.database, [(account.key, new)])

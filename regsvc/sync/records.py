@@ -13,7 +13,18 @@ from peewee import Database
 from plugin_bridge.authme.players import PlayerRow, in_milliseconds, locked_hash
 from regsvc.auth.hashing import StoredPassword
 from regsvc.database.bulk import insert_rows
-from regsvc.database.models import ABSENT, GONE, OPEN, PRESENT, PROVISION, UNASKED, SyncRecord, User
+from regsvc.database.models import (
+    ABSENT,
+    APPROVED,
+    BANNED,
+    GONE,
+    OPEN,
+    PRESENT,
+    PROVISION,
+    UNASKED,
+    SyncRecord,
+    User,
+)
 
 _REMEMBERED: Final = 8
 """Number of earlier hashes remembered for each player."""
@@ -43,6 +54,12 @@ class UserRecord:
     password_salt: str | None = field(default=None, repr=False)
     password_algorithm: str | None = None
     role: str | None = None
+    banned_from: str | None = None
+
+    @property
+    def status_without_ban(self) -> str:
+        """The applied status; of a banned user the one that the end of the ban at its time returns to."""
+        return (self.banned_from or APPROVED) if self.applied_status == BANNED else self.applied_status
 
     @property
     def owned_email(self) -> str | None:

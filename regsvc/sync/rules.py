@@ -24,7 +24,7 @@ from regsvc.database.models import (
     PluginState,
 )
 from regsvc.sync import actions
-from regsvc.sync.actions import SyncAction
+from regsvc.sync.actions import NO_REQUEST, RowRequest, SyncAction
 from regsvc.sync.merge import merge, standing_conflict
 from regsvc.sync.records import Account, Policy, SyncValues, UserRecord
 
@@ -42,9 +42,9 @@ def decide(account: Account, policy: Policy) -> SyncAction | None:
     if user.username.lower() != user.username_key:
         return actions.RevertRename(user, user.username_key)
     if user.status != user.applied_status:
-        return _apply_edit(account, user, policy)
+        return actions.ApplySqlEdit(_request_if_approved(user.status, account, policy))
     if user.status == BANNED and user.ban_expires_at and user.ban_expires_at <= account.now:
-        return actions.EndBan()
+        return actions.EndBan(_request_if_approved(user.status_without_ban, account, policy))
     if not policy.is_bridge_on or not account.is_player_known:
         return None
     sync_record, player = account.sync_record or SyncValues(account.key, user_id=user.id), account.player
@@ -91,6 +91,32 @@ def row_intent(account: Account, policy: Policy) -> str | None:
     return OPEN if sync_record.is_different_row(player) else None
 
 
+def request_row(account: Account, policy: Policy) -> RowRequest:
+    """Return what a decision that this user may play requests of the row; the account is as it was before.
+
+    Every such decision asks here: an approval, the end of a ban, both of them in SQL, the allowlist, an import. Only an
+    approval through us can say which password counts where the row was registered anew; after any other decision such
+    a row stays locked until that is said, or a password is set.
+    """
+    user, sync_record, player = account.user, account.sync_record, account.player
+    if user is None or sync_record is None or not policy.is_bridge_on:
+        return NO_REQUEST
+    if is_registered_anew(account, policy):
+        return RowRequest(needs_password=True)
+    if player is None or sync_record.is_different_row(player):
+        needs_password = password_for_row(user, sync_record, policy) is None
+        if player is None and account.is_player_known and not policy.may_provision:
+            needs_password = False  # which would not help: the forum inserts the rows
+    else:
+        under_lock = _find_password_under_lock(user, sync_record, player, policy)
+        needs_password = player.is_locked and under_lock is None
+    return RowRequest(row_intent(account, policy), needs_password)
+
+
+def _request_if_approved(status: str, account: Account, policy: Policy) -> RowRequest:
+    return request_row(account, policy) if status == APPROVED else NO_REQUEST
+
+
 def is_registered_anew(account: Account, policy: Policy) -> bool:
     """Return whether the row of a user who could play is another by now, registered in the game under the name.
 
@@ -99,9 +125,9 @@ def is_registered_anew(account: Account, policy: Policy) -> bool:
     approved, and never had a row, is not meant: the password chosen with it counts.
     """
     user, sync_record, player = account.user, account.sync_record, account.player
-    if user is None or sync_record is None or user.applied_status == BANNED or not policy.is_bridge_on:
+    if user is None or sync_record is None or not policy.is_bridge_on:
         return False
-    is_approved, had_row = user.applied_status == APPROVED, sync_record.base_hash is not None
+    is_approved, had_row = user.status_without_ban == APPROVED, sync_record.base_hash is not None
     if not account.is_player_known:
         is_locked = had_row and sync_record.kept_origin == UNVERIFIED
         return is_locked or (is_approved and sync_record.plugin_state == "returned")
@@ -132,13 +158,6 @@ def lock_after_adoption(adoption: actions.Adopt, is_operator: bool, policy: Poli
 def _locks_unapproved(is_operator: bool, policy: Policy) -> bool:
     """Return whether the row of a pending or rejected user is locked, rather than only reported."""
     return not is_operator and policy.unapproved_players != "report"
-
-
-def _apply_edit(account: Account, user: UserRecord, policy: Policy) -> actions.ApplySqlEdit:
-    is_approval = user.status == APPROVED and user.applied_status in (PENDING, REJECTED)
-    # SQL cannot say which password counts where the row was registered anew: the row stays locked until it is said
-    requests_row = is_approval and not is_registered_anew(account, policy)
-    return actions.ApplySqlEdit(row_intent(account, policy) if requests_row else None)
 
 
 def _without_user(account: Account, policy: Policy) -> SyncAction | None:
@@ -274,14 +293,20 @@ def _foreign_row(
 
 def _restore(user: UserRecord, sync_record: SyncValues, player: PlayerRow, policy: Policy) -> SyncAction | None:
     """Replace our lock on the user's own row with the newest of the user's passwords."""
+    password = _find_password_under_lock(user, sync_record, player, policy)
+    return _update_state(sync_record, "locked") if password is None else actions.RestorePassword(player, password)
+
+
+def _find_password_under_lock(
+    user: UserRecord, sync_record: SyncValues, player: PlayerRow, policy: Policy
+) -> StoredPassword | None:
+    """Return the newest password known for the user's own, locked row, or None."""
     own = own_password(user, policy)
+    if own is not None:
+        return own
     kept = sync_record.kept_hash if sync_record.kept_origin == VERIFIED else None
     hash_ = kept or locked_hash(player.hash) or sync_record.base_hash
-    if own is not None:
-        return actions.RestorePassword(player, own)
-    if hash_ is not None:
-        return actions.RestorePassword(player, StoredPassword(hash_, player.salt, None))
-    return _update_state(sync_record, "locked")
+    return None if hash_ is None else StoredPassword(hash_, player.salt, None)
 
 
 def _record_if_behind(user: UserRecord, sync_record: SyncValues, player: PlayerRow) -> SyncAction | None:

@@ -28,7 +28,7 @@ from regsvc.sync.account_loader import pages_of
 from regsvc.sync.changes.candidates import Candidates, ChangedRows
 from regsvc.sync.changes.run_inputs import RunInputs, fingerprint
 from regsvc.sync.changes.table_comparison import FULL_EVERY, TableChanges, TableComparison
-from regsvc.sync.merge import claim_unverified
+from regsvc.sync.merge import claim_unverified, email_conflict
 from regsvc.sync.pages import ReconcileResult, Scope
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
@@ -215,7 +215,7 @@ class SyncRunner:
     def _reconcile_rows(self, run: SyncRun, names: Sequence[str], rows: Mapping[str, PlayerRow]) -> set[str]:
         strange = [name for name in names if not is_findable(name)]
         for name in strange:  # AuthMe itself does not find it reliably
-            run.add_conflict(name, actions.Conflict("name", "both"))
+            run.add_conflict(name, actions.Conflict("name", "both", "unfindable"))
         accounts = self._reconciler.loader.load(list(filter(is_findable, names)) if strange else names, rows)
         return self._plan(run, accounts) if run.is_plan else self._reconcile(run, accounts, Scope(is_guarded=True))
 
@@ -253,7 +253,7 @@ class SyncRunner:
                 for conflict in action.conflicts:
                     run.add_conflict(account.key, conflict)
         for key in sorted(wanted.keys() - claim_unverified(wanted).keys()):
-            run.add_conflict(key, actions.Conflict("email", "both"))
+            run.add_conflict(key, email_conflict(wanted[key]))
         return in_sync
 
     def _reconcile(self, run: SyncRun, accounts: Sequence[Account], scope: Scope) -> set[str]:

@@ -64,7 +64,8 @@ class SyncRun:
 
     def add_conflict(self, key: str, conflict: actions.Conflict) -> None:
         """Report the conflict."""
-        self.report.conflicts.append({"username": key, "field": conflict.field, "kept": conflict.kept})
+        found = {"username": key, "field": conflict.field, "kept": conflict.kept}
+        self.report.conflicts.append(found if conflict.why is None else {**found, "why": conflict.why})
 
     def count(self, kind: type[actions.SyncAction]) -> None:
         """Count an action of this kind in the report."""
@@ -95,7 +96,7 @@ class SyncRun:
             self.waiting[key] = type(result.postponed)
         if isinstance(result.refused, NameCollides):
             self.collided.add(key)
-            self.add_conflict(key, actions.Conflict("name", "both"))
+            self.add_conflict(key, actions.Conflict("name", "both", "collides"))
         elif result.refused is not None:
             self.add_error(key, str(result.refused))
 

@@ -27,7 +27,7 @@ from regsvc.database.models import BANNED, GONE, PASSWORD, PROVISION, UNVERIFIED
 from regsvc.notifications.rcon import Cause
 from regsvc.sync import actions
 from regsvc.sync.effects import NO_PASSWORD, NOTHING, AuditNote, Effects, state_effects
-from regsvc.sync.merge import claim_unverified, find_real_email
+from regsvc.sync.merge import claim_unverified, email_conflict, find_real_email
 from regsvc.sync.records import NO_INTENT, NO_LOCK, Account, SyncValues, base_columns
 from regsvc.sync.sync_context import Case, Cases, SyncContext
 
@@ -261,7 +261,7 @@ def _confirm_merge(case: Case[actions.Merge]) -> Effects:
     user: dict[str, Any] = {}
     audit: list[AuditNote] = []
     if case.result.is_email_refused:
-        conflicts.append(actions.Conflict("email", "both"))
+        conflicts.append(actions.Conflict("email", "both", "refused"))
     if action.takes_password:
         user |= NO_PASSWORD
         audit.append(("user.password_changed", {"where": "in the game"}))
@@ -272,7 +272,7 @@ def _confirm_merge(case: Case[actions.Merge]) -> Effects:
         user |= {"email": noted.display, "email_key": email and email.key, "is_email_verified": False}
         audit.append(("user.email_changed", {"where": "in the game"}))
     if action.takes_email is not None and email is None and not is_handed_over:
-        conflicts.append(actions.Conflict("email", "both"))
+        conflicts.append(email_conflict(action.takes_email))
     audit += [("sync.conflict", {"field": one.field, "kept": one.kept}) for one in conflicts]
     standing: set[str] = {conflict.field for conflict in conflicts if conflict.kept == "both"}
     if known is not None and known.conflict:
@@ -305,7 +305,8 @@ def _confirm_state(case: Case[actions.UpdateState]) -> Effects:
     if account.player is not None and account.player.is_locked and known is not None and is_new:
         effects |= _lock_effects(account, known.lock_reason)  # a crash prevented it at the time
     if action.state == "conflict":
-        effects |= Effects(conflicts=(actions.Conflict("name", "both"),))
+        is_own = account.own_player is not None
+        effects |= Effects(conflicts=(actions.Conflict("name", "both", "unapproved" if is_own else "foreign"),))
     return effects
 
 

@@ -104,6 +104,8 @@ class DecisionDetails:
     """The password that counts where the player registered anew in the game; None: there is nothing to choose."""
     is_on_time: bool = False
     """Whether a ban ends at its time, and is not lifted by an operator: the mail differs."""
+    needs_password: bool = False
+    """Whether a user who may play by it must set a password first, for the row in AuthMe's table: the mail differs."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", clean_reason(self.reason))
@@ -244,8 +246,13 @@ class Transitions:
         changed = DecisionDetails(reason, expires_at, details.is_silent)
         self._apply([_Decision(user, "ban", BANNED, BANNED, changed)], by)
 
-    def apply_sql_edits(self, users: Sequence[User], by: Actor = SQL) -> None:
-        """Apply the transitions that statuses set with SQL stand for; reset a status that stands for none."""
+    def apply_sql_edits(
+        self, users: Sequence[User], by: Actor = SQL, *, lacking_password: Collection[int] = ()
+    ) -> None:
+        """Apply the transitions that statuses set with SQL stand for; reset a status that stands for none.
+
+        `lacking_password`: ids of users of whom `DecisionDetails.needs_password` is true.
+        """
         edited = [user for user in users if user.status != user.applied_status]
         names = {user.id: find_transition(user.applied_status, user.status) for user in edited}
         self._refuse_edits([user for user in edited if names[user.id] is None], by)
@@ -253,14 +260,18 @@ class Transitions:
         reasons = _sql_reasons(legal)
         decisions = []
         for user in legal:
-            details = DecisionDetails(reasons.get(user.id), user.ban_expires_at)
+            needs_password = user.id in lacking_password
+            details = DecisionDetails(reasons.get(user.id), user.ban_expires_at, needs_password=needs_password)
             decisions.append(_Decision(user, str(names[user.id]), user.applied_status, user.status, details))
         self._apply(decisions, by)
 
-    def end_bans(self, users: Sequence[User], by: Actor = SYNC) -> None:
-        """End expired bans: restore the status from before the ban."""
-        details = DecisionDetails(BAN_ENDED, is_on_time=True)
-        self._apply([_decide(user, "unban", user.banned_from or APPROVED, details) for user in users], by)
+    def end_bans(self, users: Sequence[User], by: Actor = SYNC, *, lacking_password: Collection[int] = ()) -> None:
+        """End expired bans: restore the status from before the ban. `lacking_password`: see `apply_sql_edits`."""
+        decisions = []
+        for user in users:
+            details = DecisionDetails(BAN_ENDED, is_on_time=True, needs_password=user.id in lacking_password)
+            decisions.append(_decide(user, "unban", user.banned_from or APPROVED, details))
+        self._apply(decisions, by)
 
     def reject_name_conflicts(self, users: Sequence[User], by: Actor = SYNC) -> None:
         """Reject users whose names belong to players registered before."""
@@ -368,13 +379,13 @@ class Transitions:
 
     def _mail_of(self, decision: _Decision) -> UserMail:
         """Return the mail that tells the user of this decision."""
-        user, sends_link = decision.user, decision.details.sends_link
+        sends_link = decision.details.sends_link
         if sends_link and decision.before == APPROVED:
             return "password_link"
-        if decision.name == "approve" and (sends_link or (self._gates.has_authme and needs_password(user))):
+        if decision.name == "approve" and (sends_link or decision.details.needs_password):
             return "approved_set_password"
-        if decision.name == "unban" and decision.details.is_on_time:
-            return "ban_ended" if user.status == APPROVED else "ban_ended_unapproved"
+        if decision.name == "unban":
+            return _mail_after_ban(decision)
         event = TRANSITIONS[decision.name].event
         assert event != "registered", "a registration is no decision"
         return event
@@ -425,6 +436,15 @@ class Transitions:
             banned = [decision.user.username for decision in by_name["delete"] if decision.before == BANNED]
             self._console.on_deletions(deleted, banned)
         self._console.on_decisions(changed)
+
+
+def _mail_after_ban(decision: _Decision) -> UserMail:
+    is_on_time, needs_password = decision.details.is_on_time, decision.details.needs_password
+    if decision.target != APPROVED:
+        return "ban_ended_unapproved"
+    if needs_password:
+        return "ban_ended_set_password" if is_on_time else "unbanned_set_password"
+    return "ban_ended" if is_on_time else "unbanned"
 
 
 _ENDED_BAN_EVENTS: Final[Mapping[str | None, str]] = {PENDING: "reopened", REJECTED: "rejected"}

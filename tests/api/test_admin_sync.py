@@ -64,7 +64,7 @@ def test_it_tells_what_it_did(stack: Stack) -> None:
 
     assert effects(report) == NOTHING | {"adopted": 1, "updated": 2, "locked": 1, "removed": 1}
     assert [conflict | {"username": conflict["username"].lower()} for conflict in report["conflicts"]] == [
-        {"username": dave.key, "field": "email", "kept": "both"}
+        {"username": dave.key, "field": "email", "kept": "both", "why": "unproven"}
     ]
     assert effects(stack.sync()) == NOTHING
 

@@ -6,17 +6,20 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.api.test_admin_invitation import invite
 from tests.api.test_admin_token_create import is_revoked, make_token
 from tests.api.test_admin_user_role import with_role
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.bukkit_server import BukkitServer
-from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Stack
+from tests.support.authme.game_server import write_game_server
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
+from tests.support.stack import OPERATOR, MakeStack, Stack
 from tests.support.watching import ask_until
 
+pytestmark = pytest.mark.every_database
+
 USERS = "/api/admin/users"
-OSCARS_PASSWORD = "oscars-secret"
 QUICK = {"settings.restrictions.timeout": 1}
 """Seconds at the prompt: a name without a note is away for 2 × 1 + 5."""
 
@@ -33,10 +36,15 @@ class Beside:
         self.bot = f"{self.oscar.name}-bot"
         self.browser = stack.admin_token(self.oscar.name, self.oscar.password)
         self.token = make_token(stack, self.bot, "users.read", by=self.browser)
-        made = {"uses": 3, "days": 3, "grants": []}
-        invitation = stack.post("/api/admin/invitation/create", made, token=self.browser)
-        self.invitation = invitation.json["link"].rpartition("=")[2]
+        _id, self.invitation = invite(stack, 3, by=self.browser)
         assert self.statuses() == (200, 200)
+        ask_until(self.find_stored, bool)  # within two seconds, for the next process
+
+    def find_stored(self) -> dict[str, object]:
+        """Return what our database says about Oscar as an operator; empty if nothing."""
+        query = "SELECT level, note, left_at FROM regsvc_operator WHERE username_key = ?"
+        rows = our_database(self.stack).query(query, (self.oscar.key,))
+        return dict(rows[0]) if rows else {}
 
     def statuses(self) -> tuple[int, int]:
         """Return what Oscar's browser and his bot are answered."""
@@ -51,7 +59,7 @@ class Beside:
         assert self.statuses() == (200, 200)
         assert self.entries() == []
         assert not is_revoked(self.stack, self.bot)
-        assert self.stack.post("/api/invitation", {"token": self.invitation}).status == 200
+        assert self.stack.post("/api/invitation/check", {"invitation": self.invitation}).status == 200
 
     def assert_ended(self) -> None:
         ask_until(lambda: is_revoked(self.stack, self.bot), bool)
@@ -118,7 +126,7 @@ def test_oscar_plays_while_his_browser_and_his_bot_work(beside: Beside) -> None:
 
 
 def test_a_stranger_at_his_prompt_takes_nothing_and_gains_nothing(beside: Beside) -> None:
-    kurt, kurts = with_role(beside.stack, "moderator", "kurt")
+    _kurt, kurts = with_role(beside.stack, "moderator", "kurt")
     with beside.asking() as answers:
         for _time in range(20):
             beside.server.join(beside.oscar.name)
@@ -156,12 +164,7 @@ def test_a_real_deop_ends_everything_within_seconds(beside: Beside, note: str) -
         beside.server.join(name)
         assert beside.server.login(name, beside.oscar.password)
         beside.server.quit(name, in_vehicle=True)
-        ask_until(
-            lambda: our_database(beside.stack).query(
-                "SELECT note FROM regsvc_operator WHERE username_key = ? AND note IS NOT NULL", (name.lower(),)
-            ),
-            bool,
-        )
+        ask_until(beside.find_stored, lambda row: row["note"] is not None)
     beside.assert_kept()
     beside.server.deop(name)
     assert beside.statuses() in ((403, 401), (401, 401))
@@ -217,9 +220,12 @@ def test_notes_of_many_players_in_one_file_tell_it_too(beside: Beside, size: str
     beside.assert_ended()
 
 
-def test_without_notes_use_is_refused_and_nothing_ends_until_it_is_certain(make_beside: MakeBeside) -> None:
-    beside = make_beside("sqlite", authme={**QUICK, "limbo.persistence.type": "DISABLED"})
-    kurt, kurts = with_role(beside.stack, "moderator", "kurt")
+@pytest.mark.parametrize("kind", ["sqlite", "mariadb"])
+def test_without_notes_use_is_refused_and_nothing_ends_until_it_is_certain(
+    make_beside: MakeBeside, kind: DatabaseKind
+) -> None:
+    beside = make_beside(kind, authme={**QUICK, "limbo.persistence.type": "DISABLED"})
+    _kurt, kurts = with_role(beside.stack, "moderator", "kurt")
     for _time in range(5):
         beside.server.join(beside.oscar.name)
         assert beside.statuses() == (403, 401)
@@ -241,8 +247,6 @@ def test_without_notes_use_is_refused_and_nothing_ends_until_it_is_certain(make_
 def test_the_prompt_of_another_server_of_the_network_is_its_own(
     make_beside: MakeBeside, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    from tests.support.authme.game_server import write_game_server
-
     folder = tmp_path_factory.mktemp("survival")
     survival = write_game_server(folder, operators=())
     beside = make_beside("sqlite", config={"game.server": [{"name": "survival", "directory": str(folder)}]})
@@ -268,21 +272,18 @@ def test_a_level_that_authme_raised_does_not_count(beside: Beside) -> None:
     stack.game.write_operators(OPERATOR, name, levels={name: 2})
     beside.server.stop()
     beside.server.start()
-    rank = lambda: [
-        it["level"]
-        for it in stack.get("/api/admin/team", token=stack.olivia()).json["members"]
-        if it["username"] == name
-    ]
+
+    def rank() -> list[int]:
+        members = stack.get("/api/admin/team", token=stack.olivia()).json["members"]
+        return [it["level"] for it in members if it["username"] == name]
+
     assert rank() == [2]
     beside.server.join(name)
     assert rank() == [2]
     assert beside.server.login(name, beside.oscar.password)
     assert '"level": 2' not in stack.game.ops_file.read_text()
     assert rank() == [2]
-    ask_until(
-        lambda: our_database(stack).query("SELECT level FROM regsvc_operator WHERE username_key = ?", (name.lower(),)),
-        lambda it: it == [{"level": 2}],
-    )
+    ask_until(beside.find_stored, lambda row: row["level"] == 2)
     stack.daemon.stop()
     stack.daemon.start()
     assert rank() == [2]

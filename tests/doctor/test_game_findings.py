@@ -1,7 +1,10 @@
 """Findings about the game server's files, broken one at a time."""
 
+import json
+import os
 from pathlib import Path
 
+from tests.support.authme.authme_like import offline_uuid
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
 
 
@@ -30,6 +33,58 @@ def test_nobody_is_an_operator(doctor_case: DoctorCase) -> None:
     doctor_case.only_finding("game.no_operators")
     doctor_case.change("game", operators=["Olivia"])
     assert doctor_case.findings() == []
+
+
+def write_note(case: DoctorCase, name: str, seconds_ago: int) -> Path:
+    """Write AuthMe's note that it gives op back to this player."""
+    folder = case.game.authme_directory / "playerdata" / offline_uuid(name)
+    folder.mkdir(parents=True)
+    (folder / "data.json").write_text('{"operator": true}')
+    written = (folder / "data.json").stat().st_mtime - seconds_ago
+    os.utime(folder / "data.json", (written, written))
+    return folder
+
+
+def test_authme_gives_op_back_to_who_has_it_no_more(doctor_case: DoctorCase) -> None:
+    doctor_case.game.write_operators("Olivia", "Oscar")
+    doctor_case.start_once()
+    doctor_case.our_database.execute(
+        "INSERT INTO regsvc_operator (username_key, username, level, left_at) VALUES ('oscar', 'Oscar', 4, ?)",
+        ("2026-01-01 00:00:00",),
+    )
+    doctor_case.game.write_operators("Olivia")
+    folder = write_note(doctor_case, "Oscar", 30)
+    assert doctor_case.findings() == []  # somebody stands at the prompt
+    os.utime(folder / "data.json", (1_000_000_000, 1_000_000_000))
+    finding = doctor_case.only_finding("game.op_held")
+    assert ("Oscar" in finding.title, finding.where) == (True, str(folder))
+    mo = write_note(doctor_case, "Mo", 7200)  # of whom we never heard
+    profile = {"name": "Mo", "uuid": offline_uuid("Mo"), "expiresOn": "2099-01-01 00:00:00 +0000"}
+    doctor_case.game.usercache_file.write_text(json.dumps([profile]))
+    assert [finding.where for finding in doctor_case.findings()] == [str(mo), str(folder)]
+    doctor_case.game.write_operators("Olivia", "Oscar")
+    assert {finding.id for finding in doctor_case.findings()} == {"game.op_held", "game.operators_unregistered"}
+
+
+def test_whose_op_authme_holds_cannot_be_seen(doctor_case: DoctorCase) -> None:
+    (doctor_case.game.authme_directory / "playerdata").mkdir()
+    assert doctor_case.findings() == []
+    doctor_case.game.change_authme({"limbo.persistence.type": "DISABLED", "settings.restrictions.timeout": 20})
+    assert "45 s" in doctor_case.only_finding("game.op_unseen").title
+
+
+def test_levels_do_not_hold_beside_authme(doctor_case: DoctorCase) -> None:
+    doctor_case.game.write_operators("Olivia", levels={"Olivia": 2})
+    assert doctor_case.findings() == []
+    (doctor_case.game.authme_directory / "playerdata").mkdir()
+    assert "olivia get level 4" in doctor_case.only_finding("game.operator_levels").title
+    doctor_case.game.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD, op_permission_level=2)
+    assert doctor_case.findings() == []
+    doctor_case.start_once()
+    doctor_case.our_database.execute(
+        "INSERT INTO regsvc_operator (username_key, username, level) VALUES ('olivia', 'Olivia', 1)"
+    )
+    assert "level of olivia" in doctor_case.only_finding("game.operator_levels").title
 
 
 def test_an_operators_name_is_free_for_anyone(doctor_case: DoctorCase) -> None:

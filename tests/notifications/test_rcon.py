@@ -78,6 +78,51 @@ def test_olivia_bans_bob_who_is_online_and_he_is_out(make_played: MakeStack, con
     ask_until(lambda: scrape(stack.daemon).of("companion_console_commands_total", outcome="sent"), lambda n: n >= 2)
 
 
+@pytest.mark.parametrize("on_ban", ["kick", "ban"])
+@pytest.mark.parametrize("is_marked", [True, False], ids=["marked as online", "not marked"])
+def test_bob_reads_why_he_is_banned(make_played: MakeStack, console: RconServer, on_ban: str, is_marked: bool) -> None:
+    """Whether AuthMe has marked him as online, so that the lock of his row has him kicked, too, or not."""
+    stack = make_played(on_ban=on_ban)
+    bob = stack.approved("bob")
+    synced(stack, bob)
+    if is_marked:
+        assert stack.authme.login(bob.name, bob.password)
+    console.online = {bob.name, "Carol"}
+    stack.decides("ban", bob, reason="griefing")
+    console.wait_for(on_ban)
+    ask_until(lambda: [order for order in orders(stack) if order["outcome"] is None], lambda waiting: not waiting)
+    assert "griefing" in console.goodbyes.pop(bob.name)
+    assert (console.online, console.goodbyes) == ({"Carol"}, {})
+    if on_ban == "ban":
+        assert "griefing" in console.banned[bob.name]
+        assert console.received("ban", "pardon") == console.received("ban")
+
+
+def test_who_gets_in_while_banned_is_put_out_with_the_reason(make_played: MakeStack, console: RconServer) -> None:
+    """AuthMe's console set a password, and the sync locks the row again."""
+    stack = make_played()
+    bob = stack.approved("bob")
+    synced(stack, bob)
+    stack.decides("ban", bob, reason="griefing")
+    stack.authme.set_password(bob.name, "newer-one")
+    assert stack.authme.login(bob.name, "newer-one")
+    console.wait_for("list", count=2)  # the ban's kick was not needed
+    console.online = {bob.name}
+    stack.sync()
+    console.wait_for("kick")
+    assert "griefing" in console.goodbyes[bob.name]
+
+
+def test_a_ban_of_who_is_offline_kicks_nobody(make_played: MakeStack, console: RconServer) -> None:
+    stack = make_played(on_ban="ban")
+    bob = stack.approved("bob")
+    synced(stack, bob)
+    console.online = {"Carol"}
+    stack.decides("ban", bob, reason="griefing")
+    console.wait_for("ban")
+    assert console.received("kick") == []
+
+
 def test_a_console_that_moves_is_found_without_a_restart(make_played: MakeStack, console: RconServer) -> None:
     stack = make_played()
     bob = stack.approved("bob")

@@ -8,12 +8,13 @@ import pytest
 
 from plugin_bridge.authme.players import PlayerRow
 from plugin_bridge.server.allowlist import Entry
-from plugin_bridge.server.status_ping import ServerStatus
+from plugin_bridge.server.status_ping import ListedPlayer, ServerStatus
+from regsvc.core.clock import epoch_ms
 from regsvc.core.i18n.translations import load_translations
 from regsvc.runtime.game_status import LastStatus
 from regsvc.runtime.why import JoinFacts, ListFacts, find_answer, find_steps, word
 from regsvc.sync.records import Account, Policy, SyncValues, UserRecord
-from regsvc.users.gates import NO_PROFILE, NO_UUID, REFUSED
+from regsvc.users.gates import NO_PROFILE, NO_UUID, REFUSED, RESTART
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=30)
@@ -93,6 +94,54 @@ def test_what_cannot_be_seen_is_not_guessed(changes: dict[str, Any], code: str) 
     steps = find_steps(replace(WELCOME, **changes))
     assert find_answer(steps) is None
     assert [step.code for step in steps if step.verdict == "unknown"] == [code]
+
+
+# --- What AuthMe's row or the game's list of players refutes ---
+
+APPROVED_AT = NOW - timedelta(minutes=2)
+CACHED = replace(
+    WELCOME, is_cached=True, account=replace(ACCOUNT, sync_record=replace(RECORD, plugin_since=APPROVED_AT))
+)
+RESTART_NEEDED = replace(WELCOME, listed=ListFacts("waiting", RESTART, entries=(), since=APPROVED_AT))
+FULL = replace(WELCOME, server=replace(UP, status=ServerStatus(20, 20, (), "Paper", "", 0.1)))
+every_refuted = pytest.mark.parametrize(("facts", "code"), [(CACHED, "cached"), (RESTART_NEEDED, "list_restart")])
+
+
+def logged_in(facts: JoinFacts, at: datetime, *, is_online: bool = True) -> JoinFacts:
+    player = replace(ROW, is_logged=int(is_online), last_login=epoch_ms(at))
+    return replace(facts, account=replace(facts.account, player=player))
+
+
+@every_refuted
+@pytest.mark.parametrize("is_online", [True, False], ids=["in the game", "has left"])
+def test_who_was_let_in_since_then_is_not_kept_out(facts: JoinFacts, code: str, is_online: bool) -> None:
+    after = logged_in(facts, APPROVED_AT + timedelta(seconds=30), is_online=is_online)
+    assert find_answer(find_steps(after)) is None
+
+
+@every_refuted
+def test_an_earlier_login_proves_nothing(facts: JoinFacts, code: str) -> None:
+    """AuthMe leaves the mark of who is online where the game crashes."""
+    for earlier in (facts, logged_in(facts, APPROVED_AT - timedelta(seconds=30))):
+        answer = find_answer(find_steps(earlier))
+        assert answer is not None
+        assert answer.code == code
+
+
+@every_refuted
+def test_a_login_on_one_server_proves_nothing_about_the_others(facts: JoinFacts, code: str) -> None:
+    answer = find_answer(find_steps(replace(logged_in(facts, NOW), is_shared=True)))
+    assert answer is not None
+    assert answer.code == code
+
+
+def test_a_full_server_keeps_nobody_out_who_is_on_it() -> None:
+    listed = tuple(ListedPlayer(name, "") for name in ("Bob", "Alice"))
+    status = replace(UP, status=ServerStatus(20, 20, listed, "Paper", "", 0.1))
+    assert find_answer(find_steps(replace(FULL, server=status))) is None
+    answer = find_answer(find_steps(FULL))
+    assert answer is not None
+    assert answer.code == "server_full"
 
 
 def test_without_authme_and_with_an_unused_list_everybody_gets_in() -> None:

@@ -55,7 +55,7 @@ def test_the_row_of_a_locked_account_is_not_older_than_the_lock(services: Servic
         if lock == "lock":
             [account] = accounts.load_for_update(["alice"])
         else:
-            found = accounts.load_user_for_update("alice", lambda: reconciler._find_rows("alice"))
+            found = accounts.load_user_for_update("alice", lambda: reconciler._find_rows(["alice"]))
             assert found is not None
             account = found[1]
     assert account.player is not None

@@ -58,8 +58,8 @@ def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(
     assert users["player0009"].username == "player0009"
     for number in (5, 6, 7, 8):
         assert users[f"player{number:04}"].email_key is None
-    fields = Counter((conflict["field"], conflict["kept"], conflict["username"][-1]) for conflict in report.conflicts)
-    assert fields == {("email", "both", "5"): MANY // 10, ("email", "both", "8"): MANY // 10}
+    fields = Counter((conflict["field"], conflict["why"], conflict["username"][-1]) for conflict in report.conflicts)
+    assert fields == {("email", "invalid", "5"): MANY // 10, ("email", "taken", "8"): MANY // 10}
     states = Counter(player.plugin_state for player in SyncRecord.select())
     assert states == {"synced": MANY * 8 // 10, "conflict": MANY * 2 // 10}
     entries = services.details("user.adopted")
@@ -257,7 +257,7 @@ def test_a_name_that_nobody_can_write_is_nobodys(make_services: MakeServices, au
     services = make_services()
     told = services.sync().conflicts
     assert {conflict["username"] for conflict in told} == names
-    assert {(conflict["field"], conflict["kept"]) for conflict in told} == {("name", "both")}
+    assert {(conflict["field"], conflict["why"]) for conflict in told} == {("name", "unfindable")}
     assert User.select().count() == 0
     assert dump_table(authme_table) == before
 

@@ -1,6 +1,7 @@
 """AuthMe's table is unavailable: what needs no row goes on, and the row follows later."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -91,10 +92,10 @@ def test_a_name_somebody_else_decided_first_stops_nobody_else(
         edit_status(services, name, "banned")
     carry_out = Transitions.apply_sql_edits
 
-    def too_late_for_alice(transitions: Transitions, users: Sequence[User]) -> None:
+    def too_late_for_alice(transitions: Transitions, users: Sequence[User], **options: Any) -> None:
         if "Alice" in [user.username for user in users]:
             raise errors.WrongStatus("approved")
-        carry_out(transitions, users)
+        carry_out(transitions, users, **options)
 
     monkeypatch.setattr(Transitions, "apply_sql_edits", too_late_for_alice)
     report = services.sync()

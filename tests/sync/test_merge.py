@@ -106,7 +106,7 @@ def test_an_email_changed_in_the_game_takes_an_unproven_ones_place(conflict: str
 
 def test_an_email_changed_in_the_game_never_takes_a_proven_ones_place() -> None:
     theirs = row(email="new@example.org")
-    assert merged(user(), synced(), theirs) == Merge(theirs, conflicts=(Conflict("email", "both"),))
+    assert merged(user(), synced(), theirs) == Merge(theirs, conflicts=(Conflict("email", "both", "unproven"),))
 
 
 def test_a_conflict_is_told_once_and_the_row_stays_untouched() -> None:
@@ -135,7 +135,7 @@ def test_our_new_proven_email_is_written() -> None:
 
 def test_both_emails_changed_and_a_proven_one_keeps_its_place() -> None:
     ours, theirs = user(email="proven@example.org"), row(email="new@example.org")
-    assert merged(ours, synced(), theirs) == Merge(theirs, conflicts=(Conflict("email", "both"),))
+    assert merged(ours, synced(), theirs) == Merge(theirs, conflicts=(Conflict("email", "both", "unproven"),))
     found = merged(ours, synced(), theirs, "companion")
     assert found == Merge(theirs, {"email": "proven@example.org"}, conflicts=(Conflict("email", "companion"),))
 

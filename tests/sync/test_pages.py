@@ -217,10 +217,10 @@ def username_of(write: Any) -> str:
 
 
 def refused_for_many(apply_sql_edits: Callable[..., None]) -> Callable[..., None]:
-    def applying(transitions: Transitions, users: Sequence[User]) -> None:
+    def applying(transitions: Transitions, users: Sequence[User], **options: Any) -> None:
         if len(users) > 1:
             raise WrongStatus("approved")
-        apply_sql_edits(transitions, users)
+        apply_sql_edits(transitions, users, **options)
 
     return applying
 

@@ -1,6 +1,7 @@
 """Stories of single names: decisions on the web reach the game, and changes in the game reach us."""
 
 from functools import partial
+from typing import get_args
 
 import pytest
 
@@ -9,10 +10,12 @@ from regsvc.accounts.access import PLAYER_PENDING
 from regsvc.core import errors
 from regsvc.database.audit import Actor
 from regsvc.database.models import UNVERIFIED
+from regsvc.sync.actions import ConflictCause
 from regsvc.sync.reconciler import unlock_all
+from regsvc.sync.reporting.words import describe_conflicts
 from tests.support.authme.authme_tables import dump_table, find_player, insert_player
 from tests.support.meanwhile import meanwhile
-from tests.support.services import PASSWORD, Away, ServiceHarness
+from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
 ALICE = Actor("Alice")
 
@@ -146,7 +149,10 @@ def test_a_password_changed_in_the_game_ends_the_web_sessions(services: ServiceH
 def test_an_email_conflict_is_told_once_and_outlives_a_ban(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.authme.set_email("Alice", "other@example.org")
-    assert services.sync().conflicts == [{"username": "alice", "field": "email", "kept": "both"}]
+    report = services.sync()
+    assert report.conflicts == [{"username": "alice", "field": "email", "kept": "both", "why": "unproven"}]
+    [told] = describe_conflicts(report.conflicts)
+    assert told == ("1 e-mail address differs (each side keeps its own, since ours is proven and the game proves none)")
     for _again in range(2):
         assert services.sync().conflicts == []
     services.decide("ban", "Alice")
@@ -161,6 +167,27 @@ def test_an_email_conflict_is_told_once_and_outlives_a_ban(services: ServiceHarn
     assert services.plugin("Alice") == "synced"
 
 
+def test_each_cause_has_a_sentence_of_its_own() -> None:
+    of_names = {"unfindable", "collides", "foreign", "unapproved"}
+    found = [
+        {"field": "name" if cause in of_names else "email", "kept": "both", "why": cause}
+        for cause in get_args(ConflictCause)
+    ]
+    assert len(set(describe_conflicts(found))) == len(found)
+
+
+def test_a_row_that_is_left_open_is_told_by_its_cause(make_services: MakeServices) -> None:
+    services = make_services(sync__unapproved_players="report")
+    services.authme.register("Alice", "her-password")
+    services.register("Bob")
+    services.authme.register("Bob", "a-strangers")
+    told = services.sync().conflicts + services.sync().conflicts
+    assert {(conflict["username"], conflict["why"]) for conflict in told} == {
+        ("alice", "unapproved"),
+        ("bob", "foreign"),
+    }
+
+
 def test_an_adopted_players_new_email_is_taken_over_if_it_is_free(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.authme.register("Bob", "bobs-password", email="bob@example.org")
@@ -170,7 +197,9 @@ def test_an_adopted_players_new_email_is_taken_over_if_it_is_free(services: Serv
     services.decide("approve", "Bob")
     assert (services.user("Bob").email, services.user("Bob").is_email_verified) == ("bob.two@example.org", False)
     services.authme.set_email("Bob", "alice@example.org")
-    assert services.sync().conflicts == [{"username": "bob", "field": "email", "kept": "both"}]
+    told = services.sync().conflicts
+    assert told == [{"username": "bob", "field": "email", "kept": "both", "why": "taken"}]
+    assert "belongs to another user here)" in describe_conflicts(told)[0]
     bob = services.user("Bob")
     assert (bob.email, bob.email_key, bob.is_email_verified) == ("alice@example.org", None, False), "a mere note"
     assert services.user("Alice").email == "alice@example.org"
@@ -227,7 +256,7 @@ def test_a_name_that_only_collides_is_a_conflict_and_is_not_written(services: Se
     assert services.decide("approve", "Alice").warnings == (PLAYER_PENDING,)
     assert (services.user("Alice").status, services.plugin("Alice")) == ("approved", "conflict")
     for _again in range(2):
-        assert {"username": "alice", "field": "name", "kept": "both"} in services.sync().conflicts
+        assert {"username": "alice", "field": "name", "kept": "both", "why": "collides"} in services.sync().conflicts
     assert len(services.audits("sync.conflict", "Alice")) == 1
     services.login("Alice", PASSWORD)
     assert {row["username"]: row for row in dump_table(services.table)}.items() >= {

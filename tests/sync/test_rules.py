@@ -24,6 +24,8 @@ from regsvc.sync.actions import (
     RemoveLock,
     RestorePassword,
     RevertRename,
+    RowRequest,
+    StatusAction,
     UpdateState,
 )
 from regsvc.sync.records import Account, SyncValues
@@ -419,12 +421,36 @@ def test_a_status_edited_in_sql_is_applied_before_anything_else(is_bridge_on: bo
 
 def test_an_approval_in_sql_requests_the_row_as_an_operators_does() -> None:
     typed = user(status="approved", applied_status="pending")
-    assert decided(account(typed, never_seen())) == ApplySqlEdit("provision")
-    assert decided(account(typed, never_seen(), locked_row(GAME))) == ApplySqlEdit("open")
+    assert decided(account(typed, never_seen())) == ApplySqlEdit(RowRequest("provision"))
+    assert decided(account(typed, never_seen(), locked_row(GAME))) == ApplySqlEdit(RowRequest("open"))
     assert decided(account(typed, synced(), locked_row())) == ApplySqlEdit()
-    unbanned = user(status="approved", applied_status="banned")
-    assert decided(account(unbanned, never_seen(), locked_row(GAME))) == ApplySqlEdit()
     assert decided(account(typed, never_seen()), is_bridge_on=False) == ApplySqlEdit()
+
+
+@pytest.mark.parametrize("by", [ApplySqlEdit, EndBan])
+def test_the_end_of_a_ban_requests_the_row_as_an_approval_does(by: type[StatusAction]) -> None:
+    def after(banned_from: str | None, *of: Any, **rules: Any) -> Any:
+        status = "approved" if by is ApplySqlEdit else "banned"
+        banned = user(status=status, applied_status="banned", banned_from=banned_from, ban_expires_at=ago(seconds=1))
+        return decided(account(banned, *of), **rules)
+
+    anew = locked_row(GAME, regdate=LATER)
+    assert after("approved", locked(), locked_row()) == by()
+    assert after("approved", synced(presence="gone")) == by(RowRequest("provision"))
+    assert after("approved", locked(), anew) == by(RowRequest(needs_password=True))
+    assert after(None, never_seen(), locked_row(GAME)) == by(RowRequest(needs_password=True))
+    assert after("approved", synced(presence="gone"), may_provision=False) == by()
+    assert after("approved", synced(presence="gone"), is_bridge_on=False) == by()
+    waited = after("pending", never_seen(), locked_row(GAME))
+    assert waited == (by(RowRequest("open")) if by is ApplySqlEdit else by())
+
+
+def test_a_lock_whose_hash_nobody_knows_needs_a_password() -> None:
+    unknown = row(hash="!locked!" + "0" * 32)
+    banned = user(status="banned", ban_expires_at=ago(seconds=1), password=None)
+    known = locked(base_hash=None, kept_hash=None)
+    assert decided(account(banned, known, unknown)) == EndBan(RowRequest(needs_password=True))
+    assert decided(account(banned, locked(GAME), unknown)) == EndBan()
 
 
 def test_a_name_edited_in_sql_is_reverted() -> None:

@@ -323,6 +323,8 @@ class Importer:
 
     def _complete(self, users: Sequence[tuple[User, CheckedUser]]) -> None:
         """Give users who were adopted from AuthMe's table what the records say of them; the password stays."""
+        let_in = [user.key for known, user in users if user.row.status == APPROVED != known.status]
+        self._reconciler.row_requester(let_in)(let_in)
         for known, user in users:
             User.update(self._completion(known, user)).where(User.id == known.id).execute()
         self._record([user for _known, user in users])

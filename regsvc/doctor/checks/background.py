@@ -215,7 +215,8 @@ def conflicts_wait(facts: Facts) -> Iterator[Sentence]:
     "sync.disputed",
     Severity.RISKY,
     means="The e-mail address, or the case of the name, of some players differs between the game and our tables.",
-    why="Usually the address in the game belongs to another user here, or is invalid, so each side keeps its own.",
+    why="The address in the game belongs to another user here, or is invalid, or ours is proven and the game’s cannot "
+    "be, so each side keeps its own.",
     do="List them (companion users list --plugin conflict); companion users show NAME tells whose the address is. "
     "They can log in, and get no mails. A new address, set in the game or on the web, resolves it.",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_sync_drift WHERE conflict IS NOT NULL"),

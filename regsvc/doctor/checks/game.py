@@ -73,10 +73,13 @@ def op_is_held(facts: Facts) -> Iterator[Symptom]:
     notes, listed = facts.operators.notes, facts.listed_operators
     if notes is None or isinstance(listed, ServerFileError):
         return
-    for operator in (*facts.own_tables.operators, *facts.own_tables.former_operators):
-        note = notes.find(operator.player_uuid) if operator.name.lower() not in listed else None
+    tables = facts.own_tables
+    names = {uuid: name for name, uuid in facts.uuids.joined.items()}
+    names |= {operator.player_uuid: operator.name for operator in (*tables.operators, *tables.former_operators)}
+    for uuid, name in sorted(names.items(), key=lambda it: it[1]):
+        note = notes.find(uuid) if name.lower() not in listed else None
         if note is not None and note.holds_op and time.time() - note.written_at > notes.longest_prompt:
-            title = Sentence("AuthMe makes {name} an operator again at their next login.", name=operator.name)
+            title = Sentence("AuthMe makes {name} an operator again at their next login.", name=name)
             yield Symptom(title, where=str(note.place))
 
 
@@ -129,10 +132,10 @@ def levels_do_not_hold(facts: Facts) -> Iterator[Sentence]:
     "game.operators_unregistered",
     Severity.RISKY,
     means="A name is an operator’s, and neither a user nor a player in AuthMe’s table has it.",
-    why="The first player who types /register under this name in the game is an operator there. On the web they are "
-    "pending, so approve the name only if you know who registered it.",
-    do="Create each operator’s account (companion users create NAME), or let them register in the game and approve it "
-    "(companion users approve NAME). Take names that nobody uses out of the list (/deop).",
+    why="AuthMe gives op back to registered players alone: a player who joins under this name takes op from it, and one "
+    "who types /register has it. On the web they are pending, so approve the name only if you know who registered it.",
+    do="Create each operator’s account (companion users create NAME) before they join. Take names that nobody uses out "
+    "of the list (/deop).",
     where=FixLocation(Source.OPERATORS),
 )
 def operators_are_unregistered(facts: Facts) -> Iterator[Sentence]:

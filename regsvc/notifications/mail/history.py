@@ -107,8 +107,10 @@ _DECISIONS: Final = frozenset(
         "rejected",
         "banned",
         "unbanned",
+        "unbanned_set_password",
         "reopened",
         "ban_ended",
+        "ban_ended_set_password",
         "ban_ended_unapproved",
     }
 )

@@ -9,28 +9,33 @@ from regsvc.core.i18n.sentences import Sentence, join, plural
 from regsvc.sync.report import HeldBack, SyncReport
 
 _ALLOW: Final = "companion sync --allow-mass-changes"
-_CONFLICTS: Final[Mapping[tuple[str, str], tuple[str, str, str]]] = {
-    ("email", "both"): (
-        "e-mail address differs",
-        "e-mail addresses differ",
-        "each side keeps its own, since the one in the game belongs to another user here, or is none",
+_EMAILS: Final = "e-mail address differs", "e-mail addresses differ"
+_ROWS: Final = "row is left as it is", "rows are left as they are"
+_CONFLICTS: Final[Mapping[tuple[str, str, str | None], tuple[str, str, str]]] = {
+    ("email", "both", "unproven"): (
+        *_EMAILS,
+        "each side keeps its own, since ours is proven and the game proves none",
     ),
-    ("realname", "both"): (
+    ("email", "both", "taken"): (
+        *_EMAILS,
+        "each side keeps its own, since the one in the game belongs to another user here",
+    ),
+    ("email", "both", "invalid"): (*_EMAILS, "each side keeps its own, since the one in the game is no valid address"),
+    ("email", "both", "refused"): (*_EMAILS, "each side keeps its own, since AuthMe's table cannot hold ours"),
+    ("realname", "both", None): (
         "spelling of a name differs",
         "spellings of names differ",
         "each side keeps its own, since the one in the game is another name",
     ),
-    ("name", "both"): (
-        "row is left as it is",
-        "rows are left as they are",
-        "its name is none that AuthMe finds, equals another one for AuthMe, or belongs to another person",
-    ),
-    ("email", "plugin"): ("e-mail address", "e-mail addresses", "changed on both sides: the game's stays"),
-    ("email", "companion"): ("e-mail address", "e-mail addresses", "changed on both sides: ours stays"),
-    ("password", "plugin"): ("password", "passwords", "changed on both sides: the game's stays"),
-    ("password", "companion"): ("password", "passwords", "changed on both sides: ours stays"),
+    ("name", "both", "unfindable"): (*_ROWS, "AuthMe finds no player by such a name"),
+    ("name", "both", "collides"): (*_ROWS, "for AuthMe the name equals another one that it has"),
+    ("name", "both", "foreign"): (*_ROWS, "it may belong to another person than the user"),
+    ("name", "both", "unapproved"): (*_ROWS, "the user is not approved, and may play all the same"),
+    ("email", "companion", None): ("e-mail address", "e-mail addresses", "changed on both sides: ours stays"),
+    ("password", "plugin", None): ("password", "passwords", "changed on both sides: the game's stays"),
+    ("password", "companion", None): ("password", "passwords", "changed on both sides: ours stays"),
 }
-"""By field and the side whose value stays: words for one and for several, and why."""
+"""By field, the side whose value stays, and the cause: words for one and for several, and why."""
 PLANNED: Final[Mapping[str, tuple[str, str]]] = {
     "adopted": ("player gets a user here", "players get users here"),
     "provisioned": ("user is added to the game", "users are added to the game"),
@@ -77,9 +82,9 @@ def describe_plan(report: SyncReport, max_names: int) -> Iterator[str]:
         yield f"  {advise_on_held_back(held_back, restores_players=report.restores_players)}"
     if report.allowlist is not None:
         yield from _describe_list_plan(report.allowlist, max_names)
-    by_kind: dict[tuple[str, str], list[str]] = defaultdict(list)
+    by_kind: dict[tuple[str, str, str | None], list[str]] = defaultdict(list)
     for conflict in report.conflicts:
-        by_kind[conflict["field"], conflict["kept"]].append(conflict["username"])
+        by_kind[_kind_of(conflict)].append(conflict["username"])
     if by_kind:
         yield "It would report:"
     for kind, names in by_kind.items():
@@ -189,13 +194,16 @@ def advise_on_held_back(held_back: HeldBack, *, restores_players: bool) -> Sente
 
 def describe_conflicts(conflicts: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each kind of conflict."""
-    counts = Counter((conflict["field"], conflict["kept"]) for conflict in conflicts)
-    return [describe_conflict(*kind, count) for kind, count in counts.items()]
+    return [describe_conflict(*kind, count) for kind, count in Counter(map(_kind_of, conflicts)).items()]
 
 
-def describe_conflict(field: str, kept: str, count: int) -> str:
+def _kind_of(conflict: Mapping[str, Any]) -> tuple[str, str, str | None]:
+    return conflict["field"], conflict["kept"], conflict.get("why")
+
+
+def describe_conflict(field: str, kept: str, cause: str | None, count: int) -> str:
     """Return words for this number of conflicts of a kind: "3 e-mail addresses differ (each side keeps its own …)"."""
-    one, several, why = _CONFLICTS.get((field, kept), (f"{field} differs", f"{field}s differ", f"kept: {kept}"))
+    one, several, why = _CONFLICTS[field, kept, cause]
     return f"{count:,} {one if count == 1 else several} ({why})"
 
 

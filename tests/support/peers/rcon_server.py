@@ -29,8 +29,9 @@ class RconServer:
     """`start` and `stop` may alternate; the port stays.
 
     `before` is called with every command before it is executed. `answers` replaces the reply to a command, by its
-    first word. `raw`, where set, is sent in place of every reply to a command, and `login_raw` to a login. While
-    `is_slow`, nothing is answered until `stop`. `byte_by_byte` sends replies one byte at a time.
+    first word. `goodbyes`: what players read who were put out, by name. `raw`, where set, is sent in place of every
+    reply to a command, and `login_raw` to a login. While `is_slow`, nothing is answered until `stop`. `byte_by_byte`
+    sends replies one byte at a time.
     """
 
     def __init__(self) -> None:
@@ -38,6 +39,7 @@ class RconServer:
         self.password = PASSWORD
         self.online: set[str] = set()
         self.banned: dict[str, str] = {}
+        self.goodbyes: dict[str, str] = {}
         self.commands: list[str] = []
         self.logins = 0
         self.before: Callable[[str], None] = lambda command: None
@@ -94,15 +96,20 @@ class RconServer:
         if verb == "list":
             return f"There are {len(self.online)} of a max of 20 players online: {', '.join(sorted(self.online))}"
         if verb == "kick":
-            self.online.discard(found or "")
+            self._put_out(found, reason)
             return f"Kicked {found}: {reason}" if found else "No player was found"
         if verb == "ban":
             self.banned[name] = reason
-            self.online.discard(found or "")
+            self._put_out(found, "You are banned from this server")  # seen on a Bukkit server; believed of vanilla
             return f"Banned {name}: {reason}"
         if verb == "pardon":
             return f"Unbanned {name}" if self.banned.pop(name, None) is not None else "Nothing changed"
         return "Unknown or incomplete command, see below for error"
+
+    def _put_out(self, player: str | None, words: str) -> None:
+        if player is not None:
+            self.online.discard(player)
+            self.goodbyes[player] = words
 
     def _handler(self) -> type[socketserver.BaseRequestHandler]:
         server = self
