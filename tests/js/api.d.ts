@@ -314,7 +314,7 @@ export type SwitchOffSecondFactorReply = { success: true; message?: string; inGa
 
 export type SyncAllowlistFields = { added: number; removed: number; adopted: number; approved: number; takenOff: number; heldBack: number; limit: string; unavailable: string | null; doubt: string | null; isLoaded: boolean };
 
-export type SyncConflictFields = { username: string; field: string; kept: string };
+export type SyncConflictFields = { username: string; field: string; kept: string; why?: string };
 
 export type SyncErrorFields = { username: string | null; error: string };
 
