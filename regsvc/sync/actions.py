@@ -11,11 +11,7 @@ from regsvc.sync.records import UserRecord
 
 @dataclass(frozen=True)
 class RowRequest:
-<<<<<<< HEAD
     """Request that a decision that a user may play makes of the row, where it does not say which password counts."""
-=======
-    """Request to the row by a decision that a user may play, where it does not say which password counts."""
->>>>>>> h-b
 
     intent: str | None = None
     """The intent to record; None: the row needs nothing, or stays as it is."""
