@@ -116,7 +116,7 @@ class PasswordChanges:
         row is unlocked.
 
         `first` runs at the beginning of the transaction; it may mark the user's e-mail address as verified.
-        `ends_made`: what they made by a right ends, too: somebody else may have made it.
+        `ends_made`: what the user made by a right ends, too: a stranger may have made it.
 
         `token_generation`: that of the session that asked; raises `Unauthorized` if it has ended meanwhile. Without
         one, raises `UserNotFound` for a user deleted meanwhile. `kept_session`: the `jti` of a session that stays.
