@@ -11,7 +11,7 @@ from regsvc.sync.records import UserRecord
 
 @dataclass(frozen=True)
 class RowRequest:
-    """What a decision that a user may play requests of the row, where it does not say which password counts."""
+    """Request that a decision that a user may play makes of the row, where it does not say which password counts."""
 
     intent: str | None = None
     """The intent to record; None: the row needs nothing, or stays as it is."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from peewee import ModelSelect
 
 from regsvc.accounts.access import Principal
+from regsvc.auth.entitlement import Origin
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.errors import ProtectedOperator, Refusal
 from regsvc.core.rights import Permission, Team
@@ -97,7 +98,9 @@ class OperatorRights:
             issued = app.sessions.issue(self._services.user("Olivia"), "admin", CALLER)
             token, _record = app.api_tokens.create(f"bot-{self._number}", {Permission.USERS_READ}, by, maker, None)
             link, invited = app.invitations.create(1, timedelta(days=1), (), by, maker)
-            handed = app.links.issue_for_handover(self._services.user(GUEST).id, "Olivia", "Olivia", None)
+            handed = app.links.issue_for_handover(
+                self._services.user(GUEST).id, "Olivia", Origin("olivia", self._services.clock()), None
+            )
             session = app.sessions.authenticate(issued.token)
             newest = Token.select(Token.id).order_by(Token.id.desc()).first()
             rows = (session.jti, int(newest.id), invited.id, int(handed.id))
