@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plugin_bridge.authme.config import AuthMeConfig, read_authme_config
-from plugin_bridge.authme.limbo import SETTLES_AFTER, LimboNotes
+from plugin_bridge.authme.limbo import SETTLES_AFTER, LimboNotes, OpNote
 from plugin_bridge.server.files import OpsFile
 from plugin_bridge.server.operators import Operator, Operators, Standing
 from tests.support.authme.authme_like import offline_uuid
@@ -108,6 +108,32 @@ def test_a_note_from_before_holds_nothing_until_authme_writes_it_again(place: Pl
     assert place.standing() is Standing.AWAY
     file.write_text('{"operator": true, "can-fly": true}')
     assert place.standing() is Standing.HELD
+
+
+def test_a_join_during_a_look_is_not_taken_for_a_note_from_before(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = LimboNotes.find
+
+    def find_later(notes: LimboNotes, uuid: str) -> OpNote | None:
+        monkeypatch.setattr(LimboNotes, "find", find)
+        place.leave()  # after ops.json was read, before the note is looked for
+        place.write_note()
+        return find(notes, uuid)
+
+    monkeypatch.setattr(LimboNotes, "find", find_later)
+    place.watch.seconds += 1
+    assert place.standing() is Standing.HELD
+
+
+def test_who_lost_op_does_not_keep_it_because_others_come_and_go(place: Place) -> None:
+    place.leave()
+    for number in range(40):
+        place.watch.seconds += SETTLES_AFTER - 1
+        place.game.write_operators(*(["Bob"] if number % 2 else []))
+        if place.standing() is None:
+            break
+    assert (place.standing(), place.operators.find_dismissed()) == (None, frozenset({"olivia"}))
 
 
 def test_whoever_comes_and_goes_all_the_time_is_away_from_the_last_time_on(tmp_path: Path) -> None:
