@@ -173,7 +173,8 @@ class Operators:
         if has_changed or is_due:
             taken = {key: self._take_listed(key, entry) for key, entry in listed.items()}
             if self._ops.read()[1] != written:  # meanwhile: a note may be of a join after that, and hold op
-                return self._refresh()
+                self._refresh()
+                return
             self._written, self._looked_at = written, moment
             self._known |= taken
             for key in taken:

@@ -278,7 +278,7 @@ class Sessions:
         )
         rows = query.where(models.Session.audience == "admin")
         lost = {
-            row.jti: (row.user.username_key, row.ip or "-")
+            row.jti: (row.user.username_key, f"{row.created_at:%Y-%m-%d %H:%M}")
             for row in rows
             if row.user.username_key in dismissed or not self._keeps_rights(row)
         }

@@ -111,7 +111,7 @@ class TeamAccounts:
             member: User | None = link.user if self._is_entitled(link) else None
             return member
         by_player: User | None = User.select().join(ChatLink).where(ChatLink.claimed_account == account).first()
-        if by_player is not None and self._needs_second_factor(self._team.rights_of(by_player)):
+        if by_player is not None and self._needs_second_factor(self._team.kept_rights_of(by_player)):
             return None
         return by_player
 

@@ -1,6 +1,8 @@
 """Operators at one moment, by ops.json and AuthMe's notes; the stories are in tests/api/test_login_prompt.py."""
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -187,6 +189,16 @@ def test_a_restart_forgets_neither_who_is_held_nor_the_level(place: Place) -> No
     assert (again.level_of("Olivia"), again.level_of("Oscar")) == (2, 3)
 
 
+def test_a_note_that_a_crash_left_long_ago_makes_nobody_an_operator(place: Place) -> None:
+    notes = place.operators.notes
+    assert notes is not None
+    file = place.write_note()
+    assert notes.held_among({"Olivia": OLIVIA, "Bob": offline_uuid("Bob")}) == {"Olivia": OLIVIA}
+    long_ago = time.time() - LONGEST - 1
+    os.utime(file, (long_ago, long_ago))
+    assert notes.held_among({"Olivia": OLIVIA}) == {}
+
+
 def test_entries_as_servers_without_levels_write_them_count(place: Place) -> None:
     entries = [
         {"uuid": OLIVIA, "name": "Olivia"},
@@ -194,10 +206,13 @@ def test_entries_as_servers_without_levels_write_them_count(place: Place) -> Non
         {"uuid": offline_uuid("Mo"), "name": "Mo", "level": 2.0},
         {"uuid": offline_uuid("Max"), "name": "Max", "level": "much"},
         {"name": "Typed"},
+        {"uuid": offline_uuid("Mo"), "name": "M\ud800", "level": 4},
+        {"uuid": offline_uuid("Mo"), "name": "M" * 300, "level": 4},
     ]
     place.game.ops_file.write_text(json.dumps(entries))
     levels = [OpsFile(place.game.ops_file).level_of(name) for name in ("Olivia", "Oscar", "Mo", "Max", "Typed")]
     assert levels == [1, 3, 2, 0, 0]
+    assert OpsFile(place.game.ops_file).names() == {"olivia", "oscar", "mo"}  # what no database would store is no name
 
 
 def test_a_segment_that_is_being_written_tells_nothing(place: Place) -> None:
