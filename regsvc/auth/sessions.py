@@ -247,7 +247,7 @@ class Sessions:
         query = models.Session.select(*columns).join(user).where(models.Session.audience == "admin")
         for row in query if owner is None else query.where(user.username_key == owner):
             cause = self._find_cause(row, self._team.kept_rights_of(row.user))
-            yield OpenThing(row.jti, row.user.username_key, row.ip or "-", cause)
+            yield OpenThing(row.jti, row.user.username_key, f"{row.created_at:%Y-%m-%d %H:%M}", cause)
 
     def end(self, ids: Sequence[str]) -> None:
         """Revoke the sessions with these `jti`."""
