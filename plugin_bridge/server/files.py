@@ -264,12 +264,13 @@ def _list_operators(entries: Iterable[Any]) -> dict[str, ListedOperator]:
     for entry in entries:
         if not isinstance(entry, dict) or not isinstance(name := entry.get("name"), str):
             continue
+        name = name.strip()
         if len(name) > _LONGEST_NAME or not name.isprintable():  # no player's; no database would take a lone surrogate
             continue
-        key, uuid_ = name.strip().lower(), _uuid_of(entry.get("uuid"))
+        key, uuid_ = name.lower(), _uuid_of(entry.get("uuid"))
         level = _level_of(entry.get("level", None if "uuid" not in entry else LOWEST_LEVEL), is_whole="uuid" in entry)
         if level is not None and (key not in listed or level > listed[key].level):
-            listed[key] = ListedOperator(name.strip(), level, uuid_)
+            listed[key] = ListedOperator(name, level, uuid_)
     return listed
 
 
