@@ -177,6 +177,8 @@ class HandedOverLink:
     status: str
     expires_at: datetime
     link: str = field(repr=False)
+    is_for_team: bool = False
+    """Whether the user is a member of the team."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ class PasswordMails:
             link = self.links.issue_for_handover(user.id, by.actor.name, origin, by.ends_at)
             self.audit.record("user.password_link_created", by.actor, user.username)
         address = link_address(self.base_url, self.links.token_of(link))
-        return HandedOverLink(user.username, user.status, link.expires_at, address)
+        return HandedOverLink(user.username, user.status, link.expires_at, address, self.access.has_rank(user))
 
     async def mail_link(self, username: str, by: Principal) -> DecisionResult:
         """Mail a user a link to choose a password, for an admin.

@@ -155,11 +155,11 @@ class LostRights:
         dismissed, is_needed, rows = self._operators.find_dismissed(), self._needed_totp, _rows_of(self._operators)
         if dismissed is None:
             return
-        if rows != self._stored:
-            _store(rows, self._now())
-            self._stored = rows
         if dismissed or is_needed != self._needed_second_factor:
             self._roles.made.end_unentitled(dismissed, GAME)
+        if rows != self._stored:  # not before: a process that dies in between leaves the rest to the next one
+            _store(rows, self._now())
+            self._stored = rows
         self._operators.forget_dismissed(dismissed)
         self._needed_second_factor = is_needed
 
@@ -185,8 +185,9 @@ def find_operators(config: Config, authme: AuthMeConfig | None, properties: Prop
 def remember_operators(operators: Operators, uuids: PlayerUuids) -> None:
     """Tell `operators` whom an earlier process knew, before the first question. Blocking; the database is open.
 
-    AuthMe's notes are believed about players who joined lately and whom no process knew: they became operators while
-    none ran. About a former operator they are not: that op was taken away, and comes back with the next login only.
+    AuthMe's notes are believed about players at the prompt whom no process knew: they became operators while none ran.
+    A note that is older, or about a former operator, is not: that op may have been taken away since, and comes back
+    with the next login only.
     """
     rows = {row.username_key: row for row in KnownOperator.select()}
     known = [Operator(it.username, it.level, it.uuid, note=it.note) for it in rows.values() if it.left_at is None]

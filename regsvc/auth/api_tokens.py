@@ -24,6 +24,8 @@ from regsvc.database.models import Invitation, Link, Token
 
 API_TOKEN_PREFIX: Final = "cmp_"  # noqa: S105 - it marks a token, and is none
 MAX_NAME: Final = 40
+USUAL_DAYS: Final = 90
+"""For how many days a token works unless its maker says otherwise."""
 _ALPHABET: Final = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _PUBLIC, _SECRET = 10, 40
 _LENGTH: Final = len(API_TOKEN_PREFIX) + _PUBLIC + 1 + _SECRET
@@ -156,6 +158,14 @@ class ApiTokens:
             self._audit.tally("admin.denied", actor, client=caller.limit_key, per=_DENIAL_PERIOD)
             raise Forbidden(permission=permission)
         return session
+
+    def require_current(self, session: VerifiedSession, permission: Permission | None) -> None:
+        """Raise `Unauthorized` if the token has ended, and `Forbidden` if it lacks the permission by now."""
+        row = Token.get_or_none(Token.public_part == session.jti)
+        if row is None or not self._is_active(row):
+            raise Unauthorized
+        if not self._rights_of(row).may(permission):
+            raise Forbidden(permission=permission)
 
     def is_still_valid(self, session: VerifiedSession) -> bool:
         """Return whether a streaming response to this token may go on."""
