@@ -108,6 +108,7 @@ from regsvc.users.credential_rules import BedrockNames, CredentialRules
 from regsvc.users.export import UserExport
 from regsvc.users.gates import Gates
 from regsvc.users.notes import Notes
+from regsvc.users.password_notices import PasswordNotices
 from regsvc.users.questions import Questions
 from regsvc.users.retention import Retention, find_reapply_at_after
 from regsvc.users.transitions import Transitions
@@ -335,9 +336,12 @@ class App:
         self.questions = Questions(self.mail_queue, self.webhook, self.audit, self._now)
         told, tell = (self.mail_queue, self.webhook, self.console), self.team_chat_queue.tell_applicant
         self.transitions = Transitions(self.audit, *told, self._now, gates=self.gates, tell_applicant=tell)
-        sync_context = SyncContext(
-            self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
+        chats, links = self.team_chat_queue, self.links
+        self.password_notices = PasswordNotices(
+            self.mail_queue, chats.platforms, chats.tell_of_password, links, self.limits, self.live, self._now
         )
+        done = self.transitions, self.audit, self._now, context.uuids.find, self.console, self.password_notices
+        sync_context = SyncContext(self._database, players, *done)
         self.reconciler = Reconciler(sync_context, self.live, context.operators.names)
         self.allowlist = self._make_allowlist()
         self.sync = self.services.sync = SyncService(
@@ -425,6 +429,7 @@ class App:
             links=self.links,
             made=self.made_by_right,
             known_clients=self.known_clients,
+            notices=self.password_notices,
             audit=self.audit,
             now=self._now,
         )
@@ -533,6 +538,7 @@ class App:
             email_policy=self.email_policy,
             links=self.links,
             mail_queue=self.mail_queue,
+            notices=self.password_notices,
             reconciler=self.reconciler,
             audit=self.audit,
             team=self.team,
