@@ -213,6 +213,10 @@ class AccountAccess:
         if is_refused:
             raise errors.ProtectedOperator
 
+    def has_rank(self, user: RightsHolder) -> bool:
+        """Return whether the user is a member of the team."""
+        return self._team.rank_of(user) > 0
+
     def _reconcile_first(self, key: str, warnings: set[str]) -> bool:
         """Do what is due for the account; returns whether its user got the row by it."""
         try:

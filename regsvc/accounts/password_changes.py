@@ -128,12 +128,13 @@ class PasswordChanges:
     ) -> DecisionResult:
         """Set the password, and let the player's row follow. Blocking.
 
-        It ends every link and every session, except one to be kept, and reaches the player's row at once, or when the
-        row is unlocked. The user is told, at the address that is theirs by then, unless it is their first password.
+        It ends every session, except one to be kept, and every link but those that undo a change, and reaches the
+        player's row at once, or when the row is unlocked. The user is told, at the address that is theirs by then,
+        unless it is their first password.
 
         `first` runs at the beginning of the transaction; it may change the user's e-mail address, or mark it as
-        verified. `place`: where the password is changed.
-        `ends_made`: what they made by a right ends, too: somebody else may have made it.
+        verified. `place`: where the password is changed. `ends_made`: what the user made by a right ends, too: a
+        stranger may have made it.
 
         `token_generation`: that of the session that asked; raises `Unauthorized` if it has ended meanwhile. Without
         one, raises `UserNotFound` for a user deleted meanwhile. `kept_session`: the `jti` of a session that stays.
@@ -219,6 +220,8 @@ class HandedOverLink:
     status: str
     expires_at: datetime
     link: str = field(repr=False)
+    is_for_team: bool = False
+    """Whether the user is a member of the team."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +257,7 @@ class PasswordMails:
             link = self.links.issue_for_handover(user.id, by.actor.name, origin, by.ends_at)
             self.audit.record("user.password_link_created", by.actor, user.username)
         address = link_address(self.base_url, self.links.token_of(link))
-        return HandedOverLink(user.username, user.status, link.expires_at, address)
+        return HandedOverLink(user.username, user.status, link.expires_at, address, self.access.has_rank(user))
 
     async def mail_link(self, username: str, by: Principal) -> DecisionResult:
         """Mail a user a link to choose a password, for an admin.

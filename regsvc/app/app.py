@@ -21,6 +21,7 @@ from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.accounts.team import LostRights, TeamRoles
+from regsvc.accounts.team_credentials import TeamCredentials
 from regsvc.allowlist.profiles import Profiles
 from regsvc.allowlist.run import AllowlistRunner, ListReport, keeps_list, read_list_config
 from regsvc.api.services import Services
@@ -203,12 +204,10 @@ class App:
         self.limits = DurableLimits(self._now)
         self.retention = Retention(self._database, self._config.retention, self.audit, self._now)
         self.api_tokens = self.services.api_tokens = ApiTokens(self.team, self.audit, self._now)
-        self.team_accounts = self.services.team_accounts = TeamAccounts(
-            self._secrets, self.limits, self.team, self.audit, self._now
-        )
-        self.invitations = self.services.invitations = Invitations(
-            self._secrets, self.team, self.audit, self._now, self.base_url
-        )
+        accounts = TeamAccounts(self._secrets, self.limits, self.team, self.audit, self._now)
+        self.team_accounts = self.services.team_accounts = accounts
+        invitations = Invitations(self._secrets, self.team, self.audit, self._now, self.base_url)
+        self.invitations = self.services.invitations = invitations
         self.events = self.services.events = EventStreams(self.worker, self._may_go_on_listening)
 
     def _wire_passwords(self) -> None:
@@ -418,21 +417,10 @@ class App:
     def _wire_password_changes(self) -> None:
         """Passwords: changed, forgotten, handed over."""
         database, rules = self._database, self.credential_rules
-        self.services.password_changes = PasswordChanges(
-            worker=self.worker,
-            hashing=self.hashing,
-            checker=self.checker,
-            rules=rules,
-            access=self.access,
-            reconciler=self.reconciler,
-            sessions=self.sessions,
-            links=self.links,
-            made=self.made_by_right,
-            known_clients=self.known_clients,
-            notices=self.password_notices,
-            audit=self.audit,
-            now=self._now,
-        )
+        checked = self.hashing, self.checker, rules, self.access, self.reconciler
+        ended = self.sessions, self.links, self.made_by_right
+        told = self.known_clients, self.password_notices, self.audit, self._now
+        self.services.password_changes = PasswordChanges(self.worker, *checked, *ended, *told)
         self.services.password_mails = PasswordMails(
             database=database,
             worker=self.worker,
@@ -448,6 +436,9 @@ class App:
             base_url=self.base_url,
             now=self._now,
         )
+
+        makers = self.api_tokens, self.team_accounts, self.services.password_mails, self.mail_queue, self.made_by_right
+        self.services.team_credentials = TeamCredentials(self._database, self.worker, self.checker, *makers)
 
     def _wire_chat(self) -> None:
         """Links to chat accounts."""

@@ -24,6 +24,8 @@ from regsvc.database.models import Invitation, Link, Token
 
 API_TOKEN_PREFIX: Final = "cmp_"  # noqa: S105 - it marks a token, and is none
 MAX_NAME: Final = 40
+USUAL_DAYS: Final = 90
+"""For how many days a token works unless its maker says otherwise."""
 _ALPHABET: Final = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _PUBLIC, _SECRET = 10, 40
 _LENGTH: Final = len(API_TOKEN_PREFIX) + _PUBLIC + 1 + _SECRET

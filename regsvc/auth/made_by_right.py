@@ -1,4 +1,4 @@
-"""What members of the team made by their right and has not ended: listed, and ended for good."""
+"""Things that members of the team made by their right: listed, and ended for good."""
 
 import logging
 from collections import Counter

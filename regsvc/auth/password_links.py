@@ -22,7 +22,7 @@ LIFETIMES: Final[dict[str, timedelta]] = {
     "first_password": timedelta(days=7),
 }
 UNDO_LIFETIME: Final = timedelta(days=3)
-"""Lifetime of a link that undoes a change: who is told of it may read their mail after the weekend."""
+"""Lifetime of a link that undoes a change: some players read their mail after the weekend."""
 HANDOVER_LIFETIME: Final = timedelta(hours=1)
 """Lifetime of a link that an operator hands over."""
 

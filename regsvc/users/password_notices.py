@@ -84,7 +84,7 @@ class PasswordNotices:
             if is_left and self._tell(user, wanted[user.id].place, None, [_of_user(user), total]):
                 continue
             if self.limits.remaining_seconds([total]):
-                log.warning("password changes: %d players are told of none: %s", len(users) - index, _USED_UP)
+                log.warning("%d players are not told that their password was changed: %s", len(users) - index, _USED_UP)
                 return
 
     def tell_of_address(self, user: User) -> None:

@@ -136,9 +136,9 @@ class OperatorRights:
             return
         if listed:
             self._when_listed[name] = self._count(name)
-        is_held = self._is_held(name)
+        is_held, is_left = self._is_held(name), self._is_left(name)
         had, self._has_right[name] = self._has_right[name], listed or (self._has_right[name] and is_held)
-        if listed or is_held:
+        if listed or is_held or is_left:
             self._lost_at.pop(name, None)
         elif had:
             self._lost_at[name] = self._services.clock()
@@ -147,13 +147,18 @@ class OperatorRights:
         return self._bukkit.prompts[name.lower()], self._bukkit.saved_notes[name.lower()]
 
     def _is_held(self, name: str) -> bool:
-        """Return whether AuthMe gives op back, or may once the host sets back `limbo.persistence.type`."""
+        """Return whether AuthMe gives op back, by a prompt or a note that is newer than ops.json's entry."""
         (prompts, saved), (earlier_prompts, earlier_saved) = self._count(name), self._when_listed[name]
         if prompts != earlier_prompts and self._bukkit.holds_op(name):
             return True
-        folder = self._bukkit.game.authme_directory / "playerdata"
-        left = find_left_notes(folder, self._bukkit.uuid_of(name))
-        return saved != earlier_saved and any(note["operator"] for note in left)
+        note = self._bukkit.find_note(name)
+        return saved != earlier_saved and note is not None and bool(note["operator"])
+
+    def _is_left(self, name: str) -> bool:
+        """Return whether a note says so that counts once the host sets back `limbo.persistence.type`: anything goes."""
+        left = find_left_notes(self._bukkit.game.authme_directory / "playerdata", self._bukkit.uuid_of(name))
+        is_newer = self._count(name)[1] != self._when_listed[name][1]
+        return is_newer and any(note["operator"] for note in left)
 
     def _is_listed(self, name: str) -> bool | None:
         try:
