@@ -418,9 +418,10 @@ class App:
         """Passwords: changed, forgotten, handed over."""
         database, rules = self._database, self.credential_rules
         checked = self.hashing, self.checker, rules, self.access, self.reconciler
-        ended = self.sessions, self.links, self.made_by_right
-        told = self.known_clients, self.password_notices, self.audit, self._now
-        self.services.password_changes = PasswordChanges(self.worker, *checked, *ended, *told)
+        ended = self.sessions, self.links, self.made_by_right, self.known_clients
+        self.services.password_changes = PasswordChanges(
+            self.worker, *checked, *ended, self.password_notices, self.audit, self._now
+        )
         self.services.password_mails = PasswordMails(
             database=database,
             worker=self.worker,
