@@ -67,8 +67,8 @@ class PasswordNotices:
 
         `address`: that of the client, where it is the owner's or poses as the owner's.
         """
-        for reachable in self._find_reachable([user.id]):
-            self._tell(reachable, place, address, [_of_user(user)])
+        if self._find_address(user) is not None or (self.chat_platforms and self._find_reachable([user.id])):
+            self._tell(user, place, address, [_of_user(user)])
 
     def tell_each(self, changes: Sequence[PasswordChange]) -> None:
         """Tell the users of changes that the sync found, not more in total than there are mails with links.
@@ -91,6 +91,10 @@ class PasswordNotices:
         """Tell the user's address that it is about to be replaced; one that was proven gets the link that undoes it."""
         if self.mail_queue.send(user, "email_changed") and user.proven_key is not None:
             self.links.issue_undo(user.id, user.proven_key)
+
+    def _find_address(self, user: User) -> str | None:
+        """Return the key of the address that the user is mailed at, which they have proven, or None."""
+        return user.proven_key if self.mail_queue.can_reach(user) else None
 
     def _is_told(self, change: PasswordChange) -> bool:
         if change.before is None:
@@ -124,8 +128,9 @@ class PasswordNotices:
         moment = epoch_ms(self.now())
         if self.chat_platforms:
             self.tell_in_chat(user, place, moment)
-        if user.proven_key is not None and self.mail_queue.is_available:
-            self.links.issue_undo(user.id, user.proven_key)
+        email_key = self._find_address(user)
+        if email_key is not None:
+            self.links.issue_undo(user.id, email_key)
             facts = {"place": place, "address": address, "at": moment}
             self.mail_queue.send(user, "password_changed", payload=json.dumps(facts))
         return True
