@@ -160,9 +160,7 @@ class LostRights:
             return
         if dismissed or is_needed != self._needed_second_factor:
             self._roles.made.end_unentitled(dismissed, GAME)
-        if (
-            rows != self._stored and self._operators.has_list
-        ):  # not before: a process that dies in between leaves the rest to the next one
+        if not self._is_stored(rows):  # not before: a process that dies in between leaves the rest to the next one
             _store(rows, self._now())
             self._stored = rows
         self._operators.forget_dismissed(dismissed)
