@@ -429,7 +429,9 @@ async def end_session(call: ApiHandler, request: EndSessionRequest) -> MessageRe
 class MadeReply(Reply, frozen=True, kw_only=True):
     """What the user made as a member of the team and has not ended; all lists are empty for a player."""
 
-    sessions: Annotated[list[str], Meta(description="Addresses of the sessions at /admin.", examples=[["203.0.113.7"]])]
+    sessions: Annotated[
+        list[str], Meta(description="When the sessions at /admin began (UTC).", examples=[["2026-11-28 09:30"]])
+    ]
     tokens: Annotated[list[str], Meta(description="Names of API tokens.", examples=[["discord-bot"]])]
     links: Annotated[list[str], Meta(description="For whom password links were handed over.", examples=[["Alice"]])]
     invitations: Annotated[list[str], Meta(description="Ids of invitations.", examples=[["7"]])]

@@ -40,8 +40,9 @@ def notice(stack: Stack, person: Person, count: int = 1) -> Letter:
 
 def told(stack: Stack, person: Person) -> list[str]:
     """Return what was mailed to this person about a change of the password or the address, sent or not yet."""
-    query = "SELECT template FROM regsvc_outbox WHERE recipient_key = ? AND template IN ('password_changed', 'email_changed') ORDER BY id"
-    return [str(row["template"]) for row in our_database(stack).query(query, (person.email,))]
+    query = "SELECT template FROM regsvc_outbox WHERE recipient_key = ? ORDER BY id"
+    mailed = [str(row["template"]) for row in our_database(stack).query(query, (person.email,))]
+    return [template for template in mailed if template in ("password_changed", "email_changed")]
 
 
 def where(letter: Letter) -> str:
