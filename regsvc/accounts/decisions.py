@@ -19,7 +19,7 @@ from regsvc.sync.effects import intent_effects
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.rules import is_registered_anew, request_row
 from regsvc.users.questions import Questions
-from regsvc.users.transitions import UNANSWERED, DecisionDetails, Transitions
+from regsvc.users.transitions import UNANSWERED, DecisionDetails, Transitions, require_permission
 
 _MOST_REJECTED: Final = 500
 """Unanswered applications that are rejected at once; further ones a minute later."""
@@ -68,8 +68,8 @@ class Decisions:
     ) -> DecisionResult:
         """Approve, reject, reopen, ban, unban or delete. `require` may refuse the user as they are, once locked.
 
-        Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `PlayerReplaced`, `PasswordChoiceNeeded`,
-        `MailUnavailable`, `AuthMeUnavailable`, and `InvalidField` for a ban that ends in the past.
+        Raises `UserNotFound`, `Forbidden`, `WrongStatus`, `ProtectedOperator`, `PlayerReplaced`,
+        `PasswordChoiceNeeded`, `MailUnavailable`, `AuthMeUnavailable`, and `InvalidField` for a ban that ends in the past.
         """
         if details.expires_at is not None and details.expires_at <= self._now():
             raise errors.InvalidField("expiresAt")
@@ -141,6 +141,7 @@ class Decisions:
             self._require_same_player(locked)
         if transition == "approve":
             details = self._settle_password(locked, details)
+        require_permission(transition, status_before, details, by.rights)
         request = NO_REQUEST
         if transition in ("approve", "unban") and details.password_choice is None:
             request = request_row(locked.account, self._reconciler.policy)  # by the account as it was

@@ -42,7 +42,7 @@ export type BeginSecondFactorRequest = { language?: string | null; currentPasswo
 
 export type BulkDecisionReply = { success: true; message?: string; kind: "many"; results: Array<BulkDecisionResult> };
 
-export type BulkDecisionResult = { success: boolean; message: string; username: string; status?: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string>; code?: string; field?: string };
+export type BulkDecisionResult = { success: boolean; message: string; username: string; status?: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string>; code?: string; field?: string; permission?: string };
 
 export type BulkResendReply = { success: true; message?: string; results: Array<BulkResendResult> };
 

@@ -34,6 +34,7 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "received": frozenset({"username"}),
     "approved": frozenset({"username", "reason"}),
     "approved_set_password": frozenset({"username", "reason", "days"}),
+    "approved_new_password": frozenset({"username", "reason"}),
     "rejected": frozenset({"username", "reason", "again", "name"}),
     "banned": frozenset({"username", "reason", "until"}),
     "unbanned": frozenset({"username", "reason"}),
