@@ -43,8 +43,8 @@ class OpsFile:
     """The list of operators as the game server wrote it last. May be shared by threads.
 
     One `stat` per call while nothing changes. Without the file (or a path) there are no operators but `extra_names`,
-    who have level 4. While the file is half-written or unreadable the last good list stays in force, with one warning
-    per state of the file. Whose op AuthMe holds for the moment is not in it: see `Operators`.
+    who have level 4. While the file is half-written or unreadable the last good list stays in force; one that stays
+    so until the next look is warned of once. Whose op AuthMe holds for the moment is not in it: see `Operators`.
     """
 
     def __init__(self, path: Path | None, extra_names: Iterable[str] = ()) -> None:
@@ -52,7 +52,8 @@ class OpsFile:
         self._extra = {name.lower(): ListedOperator(name, HIGHEST_LEVEL) for name in extra_names}
         self._lock = threading.Lock()
         self._loaded: object = _UNKNOWN  # the stamp of the list in force
-        self._warned: object = None  # the stamp of the last warning, if the file is bad now
+        self._bad: object = None  # the stamp of the file as it was bad at the last look
+        self._is_told = False  # whether that was warned of
         self._listed: Mapping[str, ListedOperator] = self._extra
 
     def read(self) -> tuple[Mapping[str, ListedOperator], object]:
@@ -88,12 +89,14 @@ class OpsFile:
                 return
             listed = {} if stamp is None else _list_operators(_read_ops(path))
         except (OSError, ValueError, RecursionError) as problem:
-            # The next call tries again; only the warning is not repeated.
-            if stamp != self._warned:
+            # The next call tries again. The game writes the file in place: one that is half-written for a moment, and
+            # whole at the next look, is no reason to warn.
+            is_again, self._bad = stamp == self._bad, stamp
+            if is_again and not self._is_told:
                 log.warning(self._describe_fallback(), path, _reason_of(problem))
-            self._warned = stamp
+            self._is_told = is_again
             return
-        self._loaded, self._warned = stamp, None
+        self._loaded, self._bad, self._is_told = stamp, None, False
         self._listed = listed | self._extra
 
     def _describe_fallback(self) -> str:

@@ -8,8 +8,8 @@ from peewee import IntegrityError
 
 from regsvc.accounts.access import AccountAccess, AccountForUpdate
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
+from regsvc.auth.entitlement import find_rights
 from regsvc.auth.password_links import PasswordLinks
-from regsvc.auth.sessions import find_rights
 from regsvc.auth.verification_codes import CodeOrProof, VerificationCodes
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession

@@ -12,6 +12,7 @@ from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
+from regsvc.auth.made_by_right import MadeByRight
 from regsvc.auth.password_links import PasswordLinks, link_address, proves_address
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.sessions import KnownClients, Sessions
@@ -43,6 +44,7 @@ class PasswordChanges:
     reconciler: Reconciler
     sessions: Sessions
     links: PasswordLinks
+    made: MadeByRight
     known_clients: KnownClients
     audit: Audit
     now: Clock
@@ -105,6 +107,7 @@ class PasswordChanges:
         *,
         token_generation: int | None = None,
         kept_session: str | None = None,
+        ends_made: bool = False,
         first: Callable[[User], None] = lambda user: None,
     ) -> DecisionResult:
         """Set the password, and let the player's row follow. Blocking.
@@ -113,6 +116,7 @@ class PasswordChanges:
         row is unlocked.
 
         `first` runs at the beginning of the transaction; it may mark the user's e-mail address as verified.
+        `ends_made`: what the user made by a right ends, too: a stranger may have made it.
 
         `token_generation`: that of the session that asked; raises `Unauthorized` if it has ended meanwhile. Without
         one, raises `UserNotFound` for a user deleted meanwhile. `kept_session`: the `jti` of a session that stays.
@@ -134,6 +138,8 @@ class PasswordChanges:
             user.token_generation += 1
             self.links.revoke_all(user.id)
             self.audit.record("user.password_changed", by, user.username)
+            if ends_made:
+                self.made.end_of(user.username, "password_reset", by)
             warnings = self.access.find_warnings("password", locked.account)
             locked.take_user()
             locked.intended = self.reconciler.request_password_write(locked.account)
@@ -156,7 +162,8 @@ class PasswordChanges:
             if user.email_key is not None and proves_address(link):
                 user.is_email_verified = True
 
-        return self.set(owner.id, owner.username, stored, Actor(owner.username, caller.address), first=redeem)
+        by = Actor(owner.username, caller.address)
+        return self.set(owner.id, owner.username, stored, by, ends_made=True, first=redeem)
 
 
 _LINKS_PER_OPERATOR: Final = (RateLimit(30, timedelta(hours=1)),)
@@ -170,6 +177,8 @@ class HandedOverLink:
     status: str
     expires_at: datetime
     link: str = field(repr=False)
+    is_for_team: bool = False
+    """Whether the user is a member of the team."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +197,7 @@ class PasswordMails:
     limits: DurableLimits
     audit: Audit
     base_url: str
+    now: Clock
 
     def create_link(self, username: str, by: Principal) -> HandedOverLink:
         """Create a link to hand over; the user's earlier one of this kind ends. Blocking.
@@ -195,15 +205,16 @@ class PasswordMails:
         Raises `UserNotFound`, `ProtectedOperator`, and `RateLimited` for an operator who makes too many.
         """
         owner = self.access.get_user(username, "password", by)
-        operator = by.username or None
         with self.database.atomic():
             user = _get_user(owner.id)
-            if operator is not None:
-                self.limits.hit("password_link.operator", name_key(operator), _LINKS_PER_OPERATOR)
-            link = self.links.issue_for_handover(user.id, operator, by.actor.name, by.ends_at)
+            self.access.require_permission(user, "password", by)  # who may have got a rank meanwhile
+            if by.username:
+                self.limits.hit("password_link.operator", name_key(by.username), _LINKS_PER_OPERATOR)
+            origin = by.origin(self.now())
+            link = self.links.issue_for_handover(user.id, by.actor.name, origin, by.ends_at)
             self.audit.record("user.password_link_created", by.actor, user.username)
         address = link_address(self.base_url, self.links.token_of(link))
-        return HandedOverLink(user.username, user.status, link.expires_at, address)
+        return HandedOverLink(user.username, user.status, link.expires_at, address, self.access.has_rank(user))
 
     async def mail_link(self, username: str, by: Principal) -> DecisionResult:
         """Mail a user a link to choose a password, for an admin.

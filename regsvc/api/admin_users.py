@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.accounts.decisions import DecisionResult
+from regsvc.accounts.team_credentials import LINK_REFUSALS, OwnPassword
 from regsvc.api.admin import Count, MailFields
 from regsvc.api.base import ApiHandler
 from regsvc.api.messages import (
@@ -27,6 +28,7 @@ from regsvc.api.messages import (
     Reply,
     Request,
     Status,
+    Totp,
     Username,
     WaitingFor,
     Warnings,
@@ -662,9 +664,11 @@ def _outcome(call: ApiHandler, decided: DecisionResult, message_key: str | Messa
 
 
 class PasswordLinkRequest(Request, frozen=True, kw_only=True):
-    """The user to make a link for."""
+    """The user to make a link for; for a member of the team also one's own password."""
 
     username: Username
+    current_password: Password | None = None
+    totp: Totp | None = None
 
 
 class PasswordLinkReply(Reply, frozen=True, kw_only=True):
@@ -676,17 +680,14 @@ class PasswordLinkReply(Reply, frozen=True, kw_only=True):
     expires_at: EpochMilliseconds
 
 
-@ROUTES.add(
-    "POST",
-    "/api/admin/user/password-link",
-    Permission.USERS_MANAGE,
-    errors.UserNotFound,
-    errors.ProtectedOperator,
-    errors.RateLimited,
-)
+@ROUTES.add("POST", "/api/admin/user/password-link", Permission.USERS_MANAGE, *LINK_REFUSALS)
 async def make_password_link(call: ApiHandler, request: PasswordLinkRequest) -> PasswordLinkReply:
-    """Make a link that sets a user's password once, to hand over yourself: it is shown only now."""
-    created = await call.run(call.services.password_mails.create_link, request.username, call.principal)
+    """Make a link that sets a user's password once, to hand over yourself: it is shown only now.
+
+    One for a member of the team needs your password, and a code of your second factor if there is one; you are mailed.
+    """
+    own, by = OwnPassword(request.current_password, request.totp), (call.require_admin(), call.principal)
+    created = await call.services.team_credentials.create_link(request.username, *by, own, call.caller)
     return to_reply(PasswordLinkReply, created, message=call.message("link_created", username=created.username))
 
 

@@ -230,7 +230,8 @@ class ApiHandler(BaseHandler):
         is_token = admin.audience == "token"
         name = admin.maker if is_token else admin.username
         ends_at = admin.expires_at if is_token else None
-        return Principal(Actor(admin.username, self.caller.address), admin.rights, name, ends_at)
+        actor = Actor(admin.username, self.caller.address)
+        return Principal(actor, admin.rights, name, ends_at, admin.token_id, admin.has_second_factor)
 
     @cached_property
     def language(self) -> str:

@@ -32,6 +32,13 @@ Language = Annotated[str, Meta(description="A language tag.", examples=["en"])]
 Username = Annotated[str, Meta(description="The player's name.", examples=["Alice"], extra={"is_name": True})]
 """In a request, white space at its ends is removed: see `Request`."""
 Email = Annotated[str, Meta(description="An e-mail address.", examples=["alice@example.org"])]
+Totp = Annotated[
+    str,
+    Meta(
+        description="A code of the authenticator app, or a recovery code, if there is a second factor.",
+        examples=["123456"],
+    ),
+]
 Password = Annotated[str, Meta(extra_json_schema={"format": "password"}, examples=["correct-horse"])]
 InvitationToken = Annotated[
     str, Meta(description="The part of an invitation's link after `#invite=`.", max_length=100, examples=["7.k3…"])

@@ -174,7 +174,10 @@ async def invite(call: ApiHandler, request: InviteRequest) -> InviteReply:
     by, lifetime = call.principal, timedelta(days=request.days)
     create = call.services.invitations.create
     made_by = by.actor, by.username or None, by.ends_at
-    link, record = await call.run(create, request.uses, lifetime, request.grants, *made_by)
+    has_factor = by.has_second_factor
+    link, record = await call.run(
+        create, request.uses, lifetime, request.grants, *made_by, token_id=by.token_id, has_second_factor=has_factor
+    )
     return InviteReply(message=call.message("invitation_created"), link=link, record=_invitation_fields(record))
 
 

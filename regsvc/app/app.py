@@ -21,15 +21,18 @@ from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.accounts.team import LostRights, TeamRoles
+from regsvc.accounts.team_credentials import TeamCredentials
 from regsvc.allowlist.profiles import Profiles
 from regsvc.allowlist.run import AllowlistRunner, ListReport, keeps_list, read_list_config
 from regsvc.api.services import Services
 from regsvc.app.context import AppContext
 from regsvc.auth.api_tokens import ApiTokens
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
+from regsvc.auth.entitlement import MadeThings
 from regsvc.auth.hashing import HashPool, PasswordHashing
 from regsvc.auth.invitations import Invitations
 from regsvc.auth.login_limits import LoginDelays, LoginLimits
+from regsvc.auth.made_by_right import MadeByRight
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, StatusRateLimits
 from regsvc.auth.second_factor import SecondFactors
@@ -182,7 +185,7 @@ class App:
         """Sessions, durable limits, the audit log, live events for admins."""
         auth = self._config.auth
         self.audit = self.services.audit = Audit(self._now)
-        self.team = Team(self.context.level_of, self.context.protected_level_of)
+        self.team = Team(self.context.level_of, self.context.protected_level_of, self._needs_second_factor)
         self.sessions = self.services.sessions = Sessions(
             signing=self.context.keys.signing,
             now=self._now,
@@ -200,12 +203,10 @@ class App:
         self.limits = DurableLimits(self._now)
         self.retention = Retention(self._database, self._config.retention, self.audit, self._now)
         self.api_tokens = self.services.api_tokens = ApiTokens(self.team, self.audit, self._now)
-        self.team_accounts = self.services.team_accounts = TeamAccounts(
-            self._secrets, self.limits, self.team, self.audit, self._now, self._needs_second_factor
-        )
-        self.invitations = self.services.invitations = Invitations(
-            self._secrets, self.team, self.audit, self._now, self.base_url
-        )
+        accounts = TeamAccounts(self._secrets, self.limits, self.team, self.audit, self._now)
+        self.team_accounts = self.services.team_accounts = accounts
+        invitations = Invitations(self._secrets, self.team, self.audit, self._now, self.base_url)
+        self.invitations = self.services.invitations = invitations
         self.events = self.services.events = EventStreams(self.worker, self._may_go_on_listening)
 
     def _wire_passwords(self) -> None:
@@ -234,6 +235,9 @@ class App:
             guesses=verification.tries_per_client,
         )
         self.links = PasswordLinks(self._secrets, now, self.team)
+        kinds: dict[str, MadeThings] = {"sessions": self.sessions, "links": self.links, "tokens": self.api_tokens}
+        kinds |= {"invitations": self.invitations, "chatAccounts": self.team_accounts}
+        self.made_by_right = MadeByRight(self._database, kinds, self.audit)
         self.application_tokens = ApplicationTokens(self._secrets)
         self.outbox = Outbox(
             now,
@@ -418,6 +422,7 @@ class App:
             reconciler=self.reconciler,
             sessions=self.sessions,
             links=self.links,
+            made=self.made_by_right,
             known_clients=self.known_clients,
             audit=self.audit,
             now=self._now,
@@ -435,7 +440,11 @@ class App:
             limits=self.limits,
             audit=self.audit,
             base_url=self.base_url,
+            now=self._now,
         )
+
+        makers = self.api_tokens, self.team_accounts, self.services.password_mails, self.mail_queue, self.made_by_right
+        self.services.team_credentials = TeamCredentials(self._database, self.worker, self.checker, *makers)
 
     def _wire_chat(self) -> None:
         """Links to chat accounts."""
@@ -579,11 +588,7 @@ class App:
             database=self._database,
             team=self.team,
             access=self.access,
-            sessions=self.sessions,
-            links=self.links,
-            tokens=self.api_tokens,
-            accounts=self.team_accounts,
-            invitations=self.invitations,
+            made=self.made_by_right,
             audit=self.audit,
             operators=operators.names,
             level_of=self.context.protected_level_of,

@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from regsvc import __version__
+from regsvc.auth.api_tokens import USUAL_DAYS
 from regsvc.core.rights import (
     GRANTS,
     MAX_INVITATION,
@@ -336,9 +337,9 @@ def _add_token_actions(parser: argparse.ArgumentParser, common: argparse.Argumen
     create.add_argument(
         "--expires",
         type=_duration,
-        default=PERMANENT,
+        default=timedelta(days=USUAL_DAYS),
         metavar="DURATION",
-        help='such as "90 days"; default: permanent, until it is revoked',
+        help=f'such as "30 days"; default: {USUAL_DAYS} days; "permanent": until it is revoked',
     )
     actions.add_parser("list", help="list all tokens", parents=[common])
     revoke = actions.add_parser("revoke", help="end a token at once", parents=[common])

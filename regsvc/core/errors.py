@@ -319,6 +319,13 @@ WrongPassword = _define(
     "The current password, required to change it, is wrong.",
     field="currentPassword",
 )
+CurrentPasswordNeeded = _define(
+    "current_password_needed",
+    Category.INVALID,
+    "What is to be made outlives the session: the request needs the password of the account that makes it, and a code "
+    "of its second factor if there is one (`totp`).",
+    field="currentPassword",
+)
 CodeRequired = _define(
     "code_required",
     Category.INVALID,

@@ -331,6 +331,7 @@ class Token(BaseModel):
     expires_at = UtcDateTimeField(null=True)
     last_used_at = UtcDateTimeField(null=True)
     revoked_at = UtcDateTimeField(null=True)
+    has_second_factor = BooleanField(default=False)
 
 
 class Invitation(BaseModel):
@@ -346,6 +347,8 @@ class Invitation(BaseModel):
     created_at = UtcDateTimeField()
     expires_at = UtcDateTimeField()
     revoked_at = UtcDateTimeField(null=True)
+    token_id = BigIntegerField(null=True)
+    has_second_factor = BooleanField(default=False)
 
 
 class Setting(BaseModel):
@@ -422,6 +425,8 @@ class Link(BaseModel):
     redeemed_at = UtcDateTimeField(null=True)
     issued_by = CharField(255, null=True)
     maker = CharField(255, null=True)
+    token_id = BigIntegerField(null=True)
+    has_second_factor = BooleanField(default=False)
 
 
 class ChatRequest(BaseModel):
@@ -480,6 +485,7 @@ class TeamChatLink(BaseModel):
     code_hash = CharField(64, null=True, unique=True)
     created_at = UtcDateTimeField()
     linked_at = UtcDateTimeField(null=True)
+    has_second_factor = BooleanField(default=False)
 
 
 class TeamChatEvent(BaseModel):

@@ -47,7 +47,7 @@ def onebot(stack: Stack) -> Iterator[OneBot]:
 
 
 def link(stack: Stack, onebot: OneBot, admin_token: str, account: int) -> None:
-    code = stack.post("/api/admin/team-chat/code", {}, token=admin_token).json["code"]
+    code = stack.chat_code(admin_token)
     before = onebot.say(f"/link {code.lower()}", account, group=None)
     onebot.wait_for("From now on you decide here as", recipient=account, after=before)
 

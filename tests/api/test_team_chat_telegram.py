@@ -55,7 +55,7 @@ def stack(
 
 def link(stack: Stack, telegram: Telegram, admin_token: str, account: int) -> None:
     """Link an account as its person does: by a code in a private message."""
-    code = stack.post("/api/admin/team-chat/code", {}, token=admin_token).json["code"]
+    code = stack.chat_code(admin_token)
     telegram.write(f"/link {code.lower()}", account)
     telegram.wait_for(lambda it: it["chat_id"] == str(account) and "From now on you decide here as" in it["text"])
 
@@ -185,7 +185,7 @@ def test_what_has_no_effect(stack: Stack, telegram: Telegram) -> None:
     private(telegram, STRANGER, "This code is wrong")
     private(telegram, STRANGER, "Too many attempts.")
     telegram.write("/start", STRANGER)
-    code = stack.post("/api/admin/team-chat/code", {}, token=stack.olivia()).json["code"]
+    code = stack.chat_code(stack.olivia())
     telegram.write(f"/link {code}", STRANGER, {"id": GROUP, "type": "supergroup"})
 
     telegram.answers.clear()

@@ -26,7 +26,7 @@ class TeamChatStack:
 
     def link(self, admin_token: str, account: str) -> None:
         """Link an account as its person does: by a click, a form and a code."""
-        code = self.stack.post("/api/admin/team-chat/code", {}, token=admin_token).json["code"]
+        code = self.stack.chat_code(admin_token)
         form = self.send(self.discord.interaction(3, "link:0:", account)).json
         reply = self.send(self.discord.form(form, code.lower(), account)).json
         assert "From now on you decide here as" in reply["data"]["content"], reply

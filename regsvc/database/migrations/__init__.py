@@ -17,4 +17,5 @@ MIGRATIONS: Final = (
     "m0107_applications",
     "m0108_team_chat",
     "m0109_operators",
+    "m0110_entitlement",
 )

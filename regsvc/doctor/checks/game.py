@@ -132,8 +132,9 @@ def levels_do_not_hold(facts: Facts) -> Iterator[Sentence]:
     "game.operators_unregistered",
     Severity.RISKY,
     means="A name is an operator’s, and neither a user nor a player in AuthMe’s table has it.",
-    why="AuthMe gives op back to registered players alone: a player who joins under this name takes op from it, and one "
-    "who types /register has it. On the web they are pending, so approve the name only if you know who registered it.",
+    why="AuthMe gives op back to registered players alone: a player who joins under this name takes op from it, and "
+    "one who types /register has it. On the web they are pending, so approve the name only if you know who registered "
+    "it.",
     do="Create each operator’s account (companion users create NAME) before they join. Take names that nobody uses out "
     "of the list (/deop).",
     where=FixLocation(Source.OPERATORS),

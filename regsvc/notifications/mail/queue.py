@@ -40,6 +40,9 @@ UserMail = Literal[
     "totp_enabled",
     "totp_disabled",
     "totp_reset",
+    "token_made",
+    "chat_code_made",
+    "password_link_made",
     "account_deleted",
 ]
 """Mails to a user, at the address on record."""

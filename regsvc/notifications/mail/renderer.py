@@ -43,6 +43,9 @@ _PAGES: Final[Mapping[str, str]] = {
     "totp_enabled": "/account",
     "totp_disabled": "/account",
     "totp_reset": "/account",
+    "token_made": "/account",
+    "chat_code_made": "/account",
+    "password_link_made": "/account",
     "account_deleted": "/",
     "digest": "/admin#queue",
     "mail_test": "/",
@@ -155,6 +158,9 @@ class MailRenderer:
             "totp_enabled": self._about_user,
             "totp_disabled": self._about_user,
             "totp_reset": self._about_user,
+            "token_made": self._about_user,
+            "chat_code_made": self._about_user,
+            "password_link_made": self._about_user,
             "account_deleted": lambda mail: _Content({"username": _get_review(mail).username}),
         }
 
