@@ -69,7 +69,8 @@ class Decisions:
         """Approve, reject, reopen, ban, unban or delete. `require` may refuse the user as they are, once locked.
 
         Raises `UserNotFound`, `Forbidden`, `WrongStatus`, `ProtectedOperator`, `PlayerReplaced`,
-        `PasswordChoiceNeeded`, `MailUnavailable`, `AuthMeUnavailable`, and `InvalidField` for a ban that ends in the past.
+        `PasswordChoiceNeeded`, `MailUnavailable`, `AuthMeUnavailable`, and `InvalidField` for a ban that ends in the
+        past.
         """
         if details.expires_at is not None and details.expires_at <= self._now():
             raise errors.InvalidField("expiresAt")

@@ -374,7 +374,12 @@ class ReapplyLater(Refusal, code="reapply_later", category=Category.CONFLICT, fi
         super().__init__(fault, field=field, retry_after=seconds, remaining_seconds=seconds, reapply_at=reapply_at)
 
 
-EmailTaken = _define("email_taken", Category.CONFLICT, "Another user has this e-mail address.", field="email")
+EmailTaken = _define(
+    "email_taken",
+    Category.CONFLICT,
+    "Another user has this e-mail address; `fault` is `banned` where a banned one has another of the same mailbox.",
+    field="email",
+)
 RegistrationClosed = _define("registration_closed", Category.CONFLICT, "The host does not accept registrations.")
 TotpAlreadyOn = _define(
     "totp_already_on", Category.CONFLICT, "The user has a second factor, set up here or in the game."

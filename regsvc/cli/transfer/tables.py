@@ -39,7 +39,7 @@ CHUNK_ROWS: Final = 500
 """Rows read and written at once."""
 
 # AuthMe's table may be another one where a copy is used; the next start records it
-_EXCLUDED_COLUMNS: Final = {"is_asked", "is_edited", "look_key", "shown_as", "changed_at", "players_table"}
+_EXCLUDED_COLUMNS: Final = {"is_asked", "is_edited", "look_key", "mailbox", "shown_as", "changed_at", "players_table"}
 # a lease is held in one database; the target has its own migrations; the sync rebuilds its digests
 _EXCLUDED_MODELS: Final = (Lease, Migration, StoredBucket, SyncState)
 _UNKNOWN: Final = UtcDateTimeField().db_value(UNKNOWN)

@@ -18,4 +18,5 @@ MIGRATIONS: Final = (
     "m0108_team_chat",
     "m0109_operators",
     "m0110_entitlement",
+    "m0111_mailboxes",
 )
