@@ -21,10 +21,10 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from plugin_bridge.regular_files import require_regular_file
 from regsvc.core.email_address import is_email_address
 from regsvc.core.exceptions import StartupError
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, is_language_tag, normalize_tag
+from regsvc.core.safe_paths import read_text_file
 from regsvc.core.text import strip_invisible
 
 MAILS: Final[Mapping[str, frozenset[str]]] = {
@@ -254,8 +254,7 @@ def _check(file: Traversable, written: str, names: frozenset[str]) -> None:
 
 def _read(file: Traversable) -> str:
     try:
-        require_regular_file(file)
-        return file.read_text(encoding="utf-8")
+        return read_text_file(file)
     except UnicodeDecodeError as error:
         raise BrokenTemplate(f"{file}: the file is not UTF-8.") from error
     except OSError as error:
