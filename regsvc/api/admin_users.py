@@ -541,7 +541,7 @@ async def reject(call: ApiHandler, request: RejectRequest) -> DecisionReply | Bu
     return await change_status(call, request, "reject", "rejected", may_reapply=request.may_reapply)
 
 
-@ROUTES.add("POST", "/api/admin/user/ban", TRANSITIONS["ban"].permission, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/ban", TRANSITIONS["ban"].permission, *DECISION_REFUSALS, errors.RateLimited)
 async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDecisionReply:
     """Ban a user, temporarily or permanently, or change a ban."""
     end = request.expires_at
@@ -570,12 +570,9 @@ async def unban(call: ApiHandler, request: ReviewRequest) -> DecisionReply | Bul
     return await change_status(call, request, "unban", "unbanned")
 
 
-@ROUTES.add("POST", "/api/admin/user/reopen", TRANSITIONS["reopen"].permission, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/reopen", TRANSITIONS["reopen"].permission, *DECISION_REFUSALS, errors.RateLimited)
 async def reopen(call: ApiHandler, request: ReopenRequest) -> DecisionReply | BulkDecisionReply:
-    """Let an approved or rejected user wait for review again: an approved one may not play until the next approval.
-
-    For an approved one `users.ban` is required, too.
-    """
+    """Let a rejected user wait for review again, or, with `users.ban`, an approved one, who may not play until then."""
     return await change_status(call, request, "reopen", "reopened")
 
 

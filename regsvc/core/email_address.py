@@ -62,10 +62,9 @@ class EmailAddress:
 def mailbox_of(key: str) -> str:
     """Return the key of an address without a tag (`+game`) and dots: what is counted, banned and compared by person.
 
-    Many services deliver all these spellings to one person. Where they do not, people share limits and the ban of one,
-    and their team is told of the other: an operator can create who was refused. Which addresses are taken is not told
-    by it: mail to two spellings may go to two people, and a password link must not. A quoted name is left as it is.
-    The database computes the same for its columns.
+    Many services deliver all these spellings to one person. Where they do not, people share limits, and one is refused
+    for another's ban; an operator can create that user. Whose an address is never depends on it: a password link must
+    reach the very address. A quoted name is left as it is. The database computes the same for its columns.
     """
     local_part, _, domain = key.rpartition("@")
     if '"' in local_part:

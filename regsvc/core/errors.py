@@ -405,6 +405,9 @@ AnswerTooLong = _define(
     field="text",
     max_length=MAX_ANSWER,
 )
+TooManyNotes = _define(
+    "too_many_notes", Category.CONFLICT, "There are as many notes about the user as are possible.", field="username"
+)
 TooManyQuestions = _define(
     "too_many_questions", Category.CONFLICT, "The applicant was asked as often as is possible.", field="username"
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from peewee import Database
 
 from plugin_bridge.authme.players import Addresses, NoPlayers, PlayersUnavailable
+from regsvc.auth.rate_limits import DurableLimits
 from regsvc.core.clock import epoch_ms
 from regsvc.core.email_address import mailbox_of
 from regsvc.core.errors import InvalidField
@@ -376,7 +377,7 @@ def test_they_are_those_of_the_queue_alone(arrive: Arrive, field: str) -> None:
 
 
 def test_two_read_one_application(our_database: Database, clock: ManualClock) -> None:
-    notes = Notes(our_database, Audit(clock), clock)
+    notes = Notes(our_database, DurableLimits(clock), Audit(clock), clock)
     olivia, rita = Actor("Olivia"), Actor("Rita")
     assert notes.read("Alice", olivia) == []
     assert notes.read("alice", rita) == ["Olivia"]
