@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 HIGHEST_LEVEL = 4
 LOWEST_LEVEL = 1
 MAX_FILE_BYTES = 1024 * 1024
+_LONGEST_NAME = 255
+"""Characters of a name that AuthMe's table has room for."""
 
 # Changes with the file: inode, size, modification time, change time. None: the file does not exist.
 _Stamp = tuple[int, int, int, int] | None
@@ -262,10 +264,13 @@ def _list_operators(entries: Iterable[Any]) -> dict[str, ListedOperator]:
     for entry in entries:
         if not isinstance(entry, dict) or not isinstance(name := entry.get("name"), str):
             continue
-        key, uuid_ = name.strip().lower(), _uuid_of(entry.get("uuid"))
+        name = name.strip()
+        if len(name) > _LONGEST_NAME or not name.isprintable():  # no player's; no database would take a lone surrogate
+            continue
+        key, uuid_ = name.lower(), _uuid_of(entry.get("uuid"))
         level = _level_of(entry.get("level", None if "uuid" not in entry else LOWEST_LEVEL), is_whole="uuid" in entry)
         if level is not None and (key not in listed or level > listed[key].level):
-            listed[key] = ListedOperator(name.strip(), level, uuid_)
+            listed[key] = ListedOperator(name, level, uuid_)
     return listed
 
 

@@ -1,7 +1,7 @@
 """Access to accounts by admins, the command line and users: load, check, change, let the row follow, and warn."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, ParamSpec, TypeVar
 
@@ -72,6 +72,10 @@ def follow_with_row(step: Callable[P, ReconcileResult | None], *args: P.args, **
     return set() if known is not None and known.is_playable(account.player) else {PLAYER_LOCKED}
 
 
+def _require_nothing() -> None:
+    """Refuse nobody: the command line acts with nothing that ends."""
+
+
 @dataclass(frozen=True)
 class Principal:
     """The principal behind a decision: who is named in the audit log, what they may do, and whose name they bear.
@@ -88,6 +92,9 @@ class Principal:
     """Of an API token."""
     has_second_factor: bool = False
     """Whether they have shown a second factor."""
+    require_current: Callable[[], None] = field(default=_require_nothing, compare=False, repr=False)
+    """Raises a refusal if what they act with (session, token, chat account) gives them this no more; see
+    `regsvc.auth.entitlement`. Asked in the transaction that acts."""
 
     @property
     def is_token(self) -> bool:
@@ -198,10 +205,13 @@ class AccountAccess:
     def require_permission(self, user: RightsHolder, action: str, by: Principal) -> None:
         """Raise `ProtectedOperator` where members of the team would harm themselves, their equals or their superiors.
 
+        Raises `Unauthorized` or `Forbidden` if what they act with has ended.
+
         Operators may approve and unban all but their superiors, so that none gives a player more rights than they have.
         An API token lets in nobody who has a rank.
         `action` is a transition, "password", "session", "role" or another name of what is done.
         """
+        by.require_current()
         rank = self._team.rank_of(user)
         is_self = name_key(user.username) == name_key(by.username)
         if action in _LETS_IN and by.is_token:

@@ -143,8 +143,11 @@ class LostRights:
         dismissed = self._operators.find_dismissed()
         if dismissed is None:
             return False
-        is_stored = self._stored == _rows_of(self._operators)
+        is_stored = self._is_stored(_rows_of(self._operators))
         return bool(dismissed) or not is_stored or self._needed_totp != self._needed_second_factor
+
+    def _is_stored(self, rows: Mapping[str, object]) -> bool:
+        return rows == self._stored or not self._operators.has_list
 
     def end(self) -> None:
         """End what operators had open when they lost their rights, and store the operators. Blocking.
@@ -155,11 +158,11 @@ class LostRights:
         dismissed, is_needed, rows = self._operators.find_dismissed(), self._needed_totp, _rows_of(self._operators)
         if dismissed is None:
             return
-        if rows != self._stored:
-            _store(rows, self._now())
-            self._stored = rows
         if dismissed or is_needed != self._needed_second_factor:
             self._roles.made.end_unentitled(dismissed, GAME)
+        if not self._is_stored(rows):  # not before: a process that dies in between leaves the rest to the next one
+            _store(rows, self._now())
+            self._stored = rows
         self._operators.forget_dismissed(dismissed)
         self._needed_second_factor = is_needed
 
@@ -185,8 +188,9 @@ def find_operators(config: Config, authme: AuthMeConfig | None, properties: Prop
 def remember_operators(operators: Operators, uuids: PlayerUuids) -> None:
     """Tell `operators` whom an earlier process knew, before the first question. Blocking; the database is open.
 
-    AuthMe's notes are believed about players who joined lately and whom no process knew: they became operators while
-    none ran. About a former operator they are not: that op was taken away, and comes back with the next login only.
+    AuthMe's notes are believed about players at the prompt whom no process knew: they became operators while none ran.
+    A note that is older, or about a former operator, is not: that op may have been taken away since, and comes back
+    with the next login only.
     """
     rows = {row.username_key: row for row in KnownOperator.select()}
     known = [Operator(it.username, it.level, it.uuid, note=it.note) for it in rows.values() if it.left_at is None]

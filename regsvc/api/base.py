@@ -231,7 +231,10 @@ class ApiHandler(BaseHandler):
         name = admin.maker if is_token else admin.username
         ends_at = admin.expires_at if is_token else None
         actor = Actor(admin.username, self.caller.address)
-        return Principal(actor, admin.rights, name, ends_at, admin.token_id, admin.has_second_factor)
+        source = self.services.api_tokens if is_token else self.services.sessions
+        permission = self._route.permission if self._route is not None else None
+        require = partial(source.require_current, admin, permission)
+        return Principal(actor, admin.rights, name, ends_at, admin.token_id, admin.has_second_factor, require)
 
     @cached_property
     def language(self) -> str:

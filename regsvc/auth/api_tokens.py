@@ -168,6 +168,14 @@ class ApiTokens:
             raise Forbidden(permission=permission)
         return session
 
+    def require_current(self, session: VerifiedSession, permission: Permission | None) -> None:
+        """Raise `Unauthorized` if the token has ended, and `Forbidden` if it lacks the permission by now."""
+        row = Token.get_or_none(Token.public_part == session.jti)
+        if row is None or not self._is_active(row):
+            raise Unauthorized
+        if not self._rights_of(row).may(permission):
+            raise Forbidden(permission=permission)
+
     def is_still_valid(self, session: VerifiedSession) -> bool:
         """Return whether a streaming response to this token may go on."""
         row = Token.get_or_none(Token.public_part == session.jti)

@@ -194,6 +194,14 @@ class Sessions:
         )
         raise Forbidden(permission=permission)
 
+    def require_current(self, session: VerifiedSession, permission: Permission | None) -> None:
+        """Raise `Unauthorized` if the session at /admin has ended, and `Forbidden` if it lacks the permission now."""
+        row: models.Session | None = _FIND_SESSION.first(jti=session.jti)
+        if row is None or not self._is_active(row, self._now()):
+            raise Unauthorized
+        if not self._rights_of(row).may(permission):
+            raise Forbidden(permission=permission)
+
     def is_still_admin(self, session: VerifiedSession) -> bool:
         """Return whether a streaming response to this session may go on. Read-only: listening is no activity."""
         row: models.Session | None = _FIND_SESSION.first(jti=session.jti)
@@ -239,7 +247,7 @@ class Sessions:
         query = models.Session.select(*columns).join(user).where(models.Session.audience == "admin")
         for row in query if owner is None else query.where(user.username_key == owner):
             cause = self._find_cause(row, self._team.kept_rights_of(row.user))
-            yield OpenThing(row.jti, row.user.username_key, row.ip or "-", cause)
+            yield OpenThing(row.jti, row.user.username_key, f"{row.created_at:%Y-%m-%d %H:%M}", cause)
 
     def end(self, ids: Sequence[str]) -> None:
         """Revoke the sessions with these `jti`."""

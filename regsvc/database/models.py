@@ -436,6 +436,7 @@ class Link(BaseModel):
     maker = CharField(255, null=True)
     token_id = BigIntegerField(null=True)
     has_second_factor = BooleanField(default=False)
+    undoes = BooleanField(default=False)
 
 
 class ChatRequest(BaseModel):

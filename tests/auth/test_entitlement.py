@@ -174,7 +174,8 @@ def test_another_role_ends_what_was_made_by_the_earlier_one(
     team.give_role(MONA, before)
     assert team.list_working(uses) == left
     [detail] = [it for it in team.services.details("user.rights_ended", MONA) if it["cause"] == "role_changed"]
-    assert (detail["sessions"], detail["tokens"], detail["chatAccounts"]) == (CALLER.address, "bot", "discord")
+    assert detail["sessions"].startswith("20")  # when it began; addresses are not kept as long as the log
+    assert (detail["tokens"], detail["chatAccounts"]) == ("bot", "discord")
 
 
 def test_a_changed_password_ends_the_sessions_and_offers_to_end_the_rest(team: Team) -> None:

@@ -70,23 +70,14 @@ NEW_COLUMNS: dict[str, dict[str, Any]] = {
         "is_asked": 0,
         "invited_by": None,
     },
-    "regsvc_link": {"issued_by": None, "maker": None, "has_second_factor": 0, "token_id": None},
+    "regsvc_link": {"issued_by": None, "maker": None, "token_id": None, "has_second_factor": 0, "undoes": 0},
     "regsvc_review": {"answers": None},
     "regsvc_installation": {"players_table": None},
     "regsvc_questionnaire_result": {"answer_seconds": None},
 }
 TEAM_CHAT = (TeamChatMessage, TeamChatLink, TeamChatEvent)
 NEW_MODELS = (
-    AskedQuestion,
-    Invitation,
-    PlayerAddress,
-    Reader,
-    Allowed,
-    Token,
-    Setting,
-    Note,
-    KnownOperator,
-    *TEAM_CHAT,
+    *(AskedQuestion, Invitation, PlayerAddress, Reader, Allowed, Token, Setting, Note, KnownOperator, *TEAM_CHAT),
 )
 NOT_COMPARED = ("regsvc_migration", "regsvc_lease", *(model._meta.table_name for model in NEW_MODELS))
 NEW_ORIGINS = {"agreed": VERIFIED, "stranger": UNVERIFIED, None: None}
