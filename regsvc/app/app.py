@@ -392,7 +392,7 @@ class App:
         database, worker, now = self._database, self.worker, self._now
         self.access = AccountAccess(database, self.reconciler, self.console, self.live, self.team)
         told = self.transitions, self.questions, self.mail_queue
-        self.services.decisions = Decisions(self.access, self.reconciler, *told, now)
+        self.services.decisions = Decisions(self.access, self.reconciler, *told, self.limits, now)
         limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
         self.checker = PasswordChecker(
             worker, self.reconciler, self.known_clients, self.hashing, limits, self.audit, self.second_factors, now
@@ -596,7 +596,7 @@ class App:
         find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code
         services.users = UserList(self.context.is_operator, self.gates, find_accounts, requires_code)
         services.user_details = UserDetailsLoader(services.users, self.gates, self.questionnaire_results.find_of, now)
-        services.notes = Notes(self._database, self.audit, now)
+        services.notes = Notes(self._database, self.limits, self.audit, now)
         services.mail_resender = MailResender(
             self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
         )

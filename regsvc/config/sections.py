@@ -147,7 +147,7 @@ class RegistrationSection:
     reapply_holds: ReapplyHolds = key.choice(
         "name",
         ReapplyHolds,
-        "What cannot apply again before that: the name, or the proven e-mail address, under any name, as well.",
+        "What cannot apply again before that: the name, or the proven e-mail address, in any spelling, as well.",
     )
     ask_expires: timedelta = key.duration(
         "14 days",

@@ -103,7 +103,7 @@ def test_a_code_too_soon(host: Host) -> None:
 
 def test_a_registration(host: Host) -> None:
     assert host.register("alice").status == 201
-    host.assert_at_most(7)
+    host.assert_at_most(8)
 
 
 def test_an_application_that_waits(host: Host) -> None:

@@ -19,4 +19,5 @@ MIGRATIONS: Final = (
     "m0109_operators",
     "m0110_entitlement",
     "m0111_undo_links",
+    "m0112_mailboxes",
 )

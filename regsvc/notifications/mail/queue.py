@@ -24,6 +24,7 @@ UserMail = Literal[
     "received",
     "approved",
     "approved_set_password",
+    "approved_new_password",
     "rejected",
     "banned",
     "unbanned",

@@ -37,6 +37,7 @@ from regsvc.notifications.mail.templates import MailTemplates, Values
 _PAGES: Final[Mapping[str, str]] = {
     "already_registered": FORGOT_PASSWORD_PATH,
     "approved": "/server",
+    "approved_new_password": FORGOT_PASSWORD_PATH,
     "rejected": "/register",
     "banned": "/",
     "unbanned": "/server",
@@ -148,6 +149,7 @@ class MailRenderer:
             "received": self._received,
             "approved": self._approved,
             "approved_set_password": self._approved_set_password,
+            "approved_new_password": self._approved,
             "rejected": self._rejected,
             "banned": self._decision,
             "unbanned": self._decision,
