@@ -126,6 +126,11 @@ class Operators:
         """Return name and UUID of each operator who has one in ops.json, by lower-case name."""
         return {key: (it.name, it.uuid) for key, it in self.all().items() if it.uuid is not None}
 
+    @property
+    def has_list(self) -> bool:
+        """Whether there is an ops.json to read: a process without one knows nothing of other processes' operators."""
+        return self._ops.path is not None
+
     # --- what ended ---
 
     def find_dismissed(self) -> frozenset[str] | None:

@@ -143,8 +143,11 @@ class LostRights:
         dismissed = self._operators.find_dismissed()
         if dismissed is None:
             return False
-        is_stored = self._stored == _rows_of(self._operators)
+        is_stored = self._is_stored(_rows_of(self._operators))
         return bool(dismissed) or not is_stored or self._needed_totp != self._needed_second_factor
+
+    def _is_stored(self, rows: Mapping[str, object]) -> bool:
+        return rows == self._stored or not self._operators.has_list
 
     def end(self) -> None:
         """End what operators had open when they lost their rights, and store the operators. Blocking.
@@ -157,7 +160,7 @@ class LostRights:
             return
         if dismissed or is_needed != self._needed_second_factor:
             self._roles.made.end_unentitled(dismissed, GAME)
-        if rows != self._stored:  # not before: a process that dies in between leaves the rest to the next one
+        if not self._is_stored(rows):  # not before: a process that dies in between leaves the rest to the next one
             _store(rows, self._now())
             self._stored = rows
         self._operators.forget_dismissed(dismissed)

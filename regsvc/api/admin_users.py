@@ -61,7 +61,7 @@ from regsvc.core.rights import ROLES, Permission
 from regsvc.core.text import MAX_REASON
 from regsvc.runtime.why import Helper, Verdict, word
 from regsvc.users.gates import ListedState
-from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
+from regsvc.users.transitions import BUILT_IN_REASONS, TRANSITIONS, DecisionDetails, PasswordChoice
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
 
@@ -449,7 +449,8 @@ class ApproveRequest(ReviewRequest, frozen=True, kw_only=True):
                 "(`plugin` is `returned`); without it that approval is refused (`password_choice_needed`). `keep` the "
                 "one from before, `take` the one it was registered with, or mail the user a `link` to set one, until "
                 "when the row stays locked. Where the player is merely gone (`absent`), `link` keeps the password from "
-                "before from coming back. Ignored for registrations under review, whose own password counts.",
+                "before from coming back. `take` requires `users.manage`, and mails the user even if `silent`. Ignored "
+                "for registrations under review, whose own password counts.",
             ),
         ]
         | None
@@ -499,6 +500,7 @@ class BulkDecisionResult(Output, frozen=True, kw_only=True):
     warnings: Warnings | UnsetType = UNSET
     code: Annotated[str, Meta(examples=["wrong_status"])] | UnsetType = UNSET
     field: str | UnsetType = UNSET
+    permission: Annotated[str, Meta(description="The one that is missing.", examples=["users.ban"])] | UnsetType = UNSET
 
 
 class BulkDecisionReply(Reply, frozen=True, kw_only=True):
@@ -517,7 +519,7 @@ MessageKey = Callable[[DecisionResult], str]
 @ROUTES.add(
     "POST",
     "/api/admin/user/approve",
-    Permission.USERS_REVIEW,
+    TRANSITIONS["approve"].permission,
     *DECISION_REFUSALS,
     errors.PlayerReplaced,
     errors.PasswordChoiceNeeded,
@@ -533,13 +535,13 @@ async def approve(call: ApiHandler, request: ApproveRequest) -> DecisionReply | 
     return await change_status(call, request, "approve", "approved", password_choice=request.password_choice)
 
 
-@ROUTES.add("POST", "/api/admin/user/reject", Permission.USERS_REVIEW, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/reject", TRANSITIONS["reject"].permission, *DECISION_REFUSALS)
 async def reject(call: ApiHandler, request: RejectRequest) -> DecisionReply | BulkDecisionReply:
     """Reject a pending registration."""
     return await change_status(call, request, "reject", "rejected", may_reapply=request.may_reapply)
 
 
-@ROUTES.add("POST", "/api/admin/user/ban", Permission.USERS_BAN, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/ban", TRANSITIONS["ban"].permission, *DECISION_REFUSALS, errors.RateLimited)
 async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDecisionReply:
     """Ban a user, temporarily or permanently, or change a ban."""
     end = request.expires_at
@@ -554,7 +556,7 @@ async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDeci
 @ROUTES.add(
     "POST",
     "/api/admin/user/unban",
-    Permission.USERS_BAN,
+    TRANSITIONS["unban"].permission,
     *DECISION_REFUSALS,
     errors.PlayerReplaced,
     errors.AuthMeUnavailable,
@@ -568,13 +570,13 @@ async def unban(call: ApiHandler, request: ReviewRequest) -> DecisionReply | Bul
     return await change_status(call, request, "unban", "unbanned")
 
 
-@ROUTES.add("POST", "/api/admin/user/reopen", Permission.USERS_REVIEW, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/reopen", TRANSITIONS["reopen"].permission, *DECISION_REFUSALS, errors.RateLimited)
 async def reopen(call: ApiHandler, request: ReopenRequest) -> DecisionReply | BulkDecisionReply:
-    """Let an approved or rejected user wait for review again: an approved one may not play until the next approval."""
+    """Let a rejected user wait for review again, or, with `users.ban`, an approved one, who may not play until then."""
     return await change_status(call, request, "reopen", "reopened")
 
 
-@ROUTES.add("POST", "/api/admin/user/delete", Permission.USERS_MANAGE, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/delete", TRANSITIONS["delete"].permission, *DECISION_REFUSALS)
 async def delete(call: ApiHandler, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
     """Delete a user and their player."""
     return await change_status(call, request, "delete", "deleted")
@@ -639,6 +641,7 @@ async def _result(call: ApiHandler, username: str, decide: Decide, message_key: 
             status=refusal.facts.get("status", UNSET),  # type: ignore[arg-type]  # that of WrongStatus is a text
             code=refusal.code,
             field=refusal.field or UNSET,
+            permission=refusal.facts.get("permission", UNSET),  # type: ignore[arg-type]  # that of Forbidden is a text
         )
     return BulkDecisionResult(success=True, **_outcome(call, decided, message_key))
 

@@ -427,7 +427,7 @@ async def end_session(call: ApiHandler, request: EndSessionRequest) -> MessageRe
 
 
 class MadeReply(Reply, frozen=True, kw_only=True):
-    """What the user made as a member of the team and has not ended; all lists are empty for a player."""
+    """Things that the user made as a member of the team and that have not ended; none for a player."""
 
     sessions: Annotated[
         list[str], Meta(description="When the sessions at /admin began (UTC).", examples=[["2026-11-28 09:30"]])
@@ -457,6 +457,6 @@ async def list_made(call: ApiHandler) -> MadeReply:
 
 @ROUTES.add("POST", "/api/user/made/end", USER, errors.WrongPassword, errors.RateLimited, errors.AuthMeUnavailable)
 async def end_made(call: ApiHandler, request: EndMadeRequest) -> MessageReply:
-    """End all of it but this session, as after a password that somebody else may have known."""
+    """End all of it but this session, as after a password that a stranger may have known."""
     await call.services.team_credentials.end_own(call.require_session(), request.current_password, call.caller)
     return MessageReply(message=call.message("made_ended"))

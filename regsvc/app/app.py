@@ -109,6 +109,7 @@ from regsvc.users.credential_rules import BedrockNames, CredentialRules
 from regsvc.users.export import UserExport
 from regsvc.users.gates import Gates
 from regsvc.users.notes import Notes
+from regsvc.users.password_notices import PasswordNotices
 from regsvc.users.questions import Questions
 from regsvc.users.retention import Retention, find_reapply_at_after
 from regsvc.users.transitions import Transitions
@@ -334,9 +335,12 @@ class App:
         self.questions = Questions(self.mail_queue, self.webhook, self.audit, self._now)
         told, tell = (self.mail_queue, self.webhook, self.console), self.team_chat_queue.tell_applicant
         self.transitions = Transitions(self.audit, *told, self._now, gates=self.gates, tell_applicant=tell)
-        sync_context = SyncContext(
-            self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
+        chats, links = self.team_chat_queue, self.links
+        self.password_notices = PasswordNotices(
+            self.mail_queue, chats.platforms, chats.tell_of_password, links, self.limits, self.live, self._now
         )
+        done = self.transitions, self.audit, self._now, context.uuids.find, self.console, self.password_notices
+        sync_context = SyncContext(self._database, players, *done)
         self.reconciler = Reconciler(sync_context, self.live, context.operators.names)
         self.allowlist = self._make_allowlist()
         self.sync = self.services.sync = SyncService(
@@ -388,7 +392,7 @@ class App:
         database, worker, now = self._database, self.worker, self._now
         self.access = AccountAccess(database, self.reconciler, self.console, self.live, self.team)
         told = self.transitions, self.questions, self.mail_queue
-        self.services.decisions = Decisions(self.access, self.reconciler, *told, now)
+        self.services.decisions = Decisions(self.access, self.reconciler, *told, self.limits, now)
         limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
         self.checker = PasswordChecker(
             worker, self.reconciler, self.known_clients, self.hashing, limits, self.audit, self.second_factors, now
@@ -413,19 +417,10 @@ class App:
     def _wire_password_changes(self) -> None:
         """Passwords: changed, forgotten, handed over."""
         database, rules = self._database, self.credential_rules
+        checked = self.hashing, self.checker, rules, self.access, self.reconciler
+        ended = self.sessions, self.links, self.made_by_right, self.known_clients
         self.services.password_changes = PasswordChanges(
-            worker=self.worker,
-            hashing=self.hashing,
-            checker=self.checker,
-            rules=rules,
-            access=self.access,
-            reconciler=self.reconciler,
-            sessions=self.sessions,
-            links=self.links,
-            made=self.made_by_right,
-            known_clients=self.known_clients,
-            audit=self.audit,
-            now=self._now,
+            self.worker, *checked, *ended, self.password_notices, self.audit, self._now
         )
         self.services.password_mails = PasswordMails(
             database=database,
@@ -535,6 +530,7 @@ class App:
             email_policy=self.email_policy,
             links=self.links,
             mail_queue=self.mail_queue,
+            notices=self.password_notices,
             reconciler=self.reconciler,
             audit=self.audit,
             team=self.team,
@@ -600,7 +596,7 @@ class App:
         find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code
         services.users = UserList(self.context.is_operator, self.gates, find_accounts, requires_code)
         services.user_details = UserDetailsLoader(services.users, self.gates, self.questionnaire_results.find_of, now)
-        services.notes = Notes(self._database, self.audit, now)
+        services.notes = Notes(self._database, self.limits, self.audit, now)
         services.mail_resender = MailResender(
             self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
         )

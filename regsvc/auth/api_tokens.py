@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import re
 import secrets
 import threading
 from collections.abc import Collection, Iterator, Sequence
@@ -15,15 +16,17 @@ from regsvc.auth.entitlement import Entitlements, OpenThing, Origin, find_cause,
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
-from regsvc.core.errors import Forbidden, NoSuchToken, TokenNameTaken, Unauthorized
+from regsvc.core.errors import Forbidden, InvalidField, NoSuchToken, TokenNameTaken, Unauthorized
 from regsvc.core.rights import EVERYTHING, NO_RIGHTS, NOT_FOR_TOKENS, Permission, Rights, Team
-from regsvc.core.text import name_key
+from regsvc.core.text import look_key, name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import Invitation, Link, Token
 
 API_TOKEN_PREFIX: Final = "cmp_"  # noqa: S105 - it marks a token, and is none
 MAX_NAME: Final = 40
+NAME_PATTERN: Final = "[A-Za-z0-9_.-]+"
+"""Names of tokens stand in the audit log: none can look like another one, or like the end of a line."""
 USUAL_DAYS: Final = 90
 """For how many days a token works unless its maker says otherwise."""
 _ALPHABET: Final = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -75,8 +78,11 @@ class ApiTokens:
 
         `made_by` is the name of the user whose rights limit it; None: the host. `lifetime` None: until it is revoked.
         `has_second_factor`: whether the maker has shown one.
-        Raises `Forbidden` for what no token may do, or its maker may not, and `TokenNameTaken`.
+        Raises `Forbidden` for what no token may do, or its maker may not, `InvalidField` for a name that no token may
+        have, and `TokenNameTaken` for that of an active one, or one that looks like it.
         """
+        if re.fullmatch(NAME_PATTERN, name) is None or len(name) > MAX_NAME:
+            raise InvalidField("name")
         allowed = EVERYTHING if made_by is None else find_rights(self._team, made_by)
         for permission in sorted(permissions):
             if permission in NOT_FOR_TOKENS or not allowed.may(permission):
@@ -85,6 +91,9 @@ class ApiTokens:
         bearer, moment = f"{API_TOKEN_PREFIX}{public}_{secret}", self._now()
         try:
             with Token._meta.database.atomic():
+                active = Token.select(Token.active_name).where(Token.active_name.is_null(False))
+                if look_key(name) in {look_key(str(row.active_name)) for row in active}:
+                    raise TokenNameTaken
                 row = Token.create(
                     name=name,
                     active_name=name_key(name),

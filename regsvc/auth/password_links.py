@@ -21,6 +21,8 @@ LIFETIMES: Final[dict[str, timedelta]] = {
     "reset": timedelta(minutes=30),
     "first_password": timedelta(days=7),
 }
+UNDO_LIFETIME: Final = timedelta(days=3)
+"""Lifetime of a link that undoes a change: some players read their mail after the weekend."""
 HANDOVER_LIFETIME: Final = timedelta(hours=1)
 """Lifetime of a link that an operator hands over."""
 
@@ -63,7 +65,7 @@ class PasswordLinks:
         moment = self._now()
         is_mailed = Link.email_key != _NOT_MAILED
         is_same_kind = (Link.purpose == purpose) & (is_mailed if email_key else ~is_mailed)
-        self._revoke((Link.user == user_id) & is_same_kind)
+        self._revoke((Link.user == user_id) & is_same_kind & ~Link.undoes)
         return Link.create(
             user=user_id,
             purpose=purpose,
@@ -74,11 +76,32 @@ class PasswordLinks:
             **made,
         )
 
+    def issue_undo(self, user_id: int, email_key: str) -> None:
+        """Create the link that takes the account back for the reader of this address, or prolong the one there is.
+
+        No change of the account ends it, also not one of the address: the change may be a thief's, and not their last.
+        Only another such link does, for an address that was the user's before (`redeem`).
+        """
+        moment = self._now()
+        is_open = self._is_undo(user_id, email_key) & (Link.expires_at > moment)
+        expires_at = moment + UNDO_LIFETIME
+        if Link.update(expires_at=expires_at).where(is_open).execute() == 0:
+            row = {"user": user_id, "purpose": "reset", "email_key": email_key, "nonce": new_nonce(), "undoes": True}
+            Link.insert(**row, created_at=moment, expires_at=expires_at).execute()
+
+    def find_undo(self, user_id: int, email_key: str) -> Link | None:
+        """Return the link that takes the account back for the reader of this address, or None."""
+        row = Link.select(Link.id).where(self._is_undo(user_id, email_key)).order_by(Link.id.desc()).first()
+        return None if row is None else self.find_by_id(row.id)
+
+    def _is_undo(self, user_id: int, email_key: str) -> Any:
+        return (Link.user == user_id) & Link.undoes & (Link.email_key == email_key) & Link.redeemed_at.is_null()
+
     def find_by_id(self, row_id: int) -> Link | None:
         """Return the link if it can still be used.
 
-        None when it is used, expired, deleted with its user, mailed to an address the user no longer has, or when its
-        maker could not hand it over today (`regsvc.auth.entitlement`).
+        None when it is used, expired, deleted with its user, mailed to an address the user no longer has (unless it
+        undoes just that), or when its maker could not hand it over today (`regsvc.auth.entitlement`).
         """
         link: Link | None = _with_users().where(Link.id == row_id).first()
         return link if link is not None and self._is_active(link) else None
@@ -92,16 +115,22 @@ class PasswordLinks:
         return link
 
     def redeem(self, token: str) -> Link:
-        """Redeem the link and revoke the user's others. Raises `ResetTokenInvalid`, also for the loser of a race."""
+        """Redeem the link and revoke the user's others. Raises `ResetTokenInvalid`, also for the loser of a race.
+
+        Of links that undo a change, it revokes those for addresses that came later, if it is one itself: the address
+        that was the user's first has the last word.
+        """
         link = self.find(token)
         if link is None or self._revoke(Link.id == link.id) == 0:
             raise ResetTokenInvalid
-        self._revoke(Link.user == link.user.id)
+        self.revoke_all(link.user.id)
+        if link.undoes:
+            self._revoke((Link.user == link.user.id) & Link.undoes & (Link.id > link.id))
         return link
 
     def revoke_all(self, user_id: int) -> None:
-        """Revoke all links of a user who has a new password: none mailed before may set another."""
-        self._revoke(Link.user == user_id)
+        """Revoke all links of a user who has a new password: none mailed before may set another, but to undo it."""
+        self._revoke((Link.user == user_id) & ~Link.undoes)
 
     def token_of(self, link: Link) -> str:
         """Return the link's token, derived anew each time."""
@@ -113,7 +142,7 @@ class PasswordLinks:
         return int(Link.delete().where(Link.expires_at < self._now()).execute())
 
     def _is_active(self, link: Link) -> bool:
-        is_its_users = link.email_key in (_NOT_MAILED, link.user.email_key)
+        is_its_users = bool(link.undoes) or link.email_key in (_NOT_MAILED, link.user.email_key)
         is_open = link.redeemed_at is None and bool(link.expires_at > self._now())
         return is_its_users and is_open and self._find_cause(link) is None
 

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from regsvc import __version__
-from regsvc.auth.api_tokens import USUAL_DAYS
+from regsvc.auth.api_tokens import MAX_NAME, NAME_PATTERN, USUAL_DAYS
 from regsvc.core.rights import (
     GRANTS,
     MAX_INVITATION,
@@ -343,7 +343,7 @@ def _add_token_actions(parser: argparse.ArgumentParser, common: argparse.Argumen
     )
     actions.add_parser("list", help="list all tokens", parents=[common])
     revoke = actions.add_parser("revoke", help="end a token at once", parents=[common])
-    revoke.add_argument("name", metavar="NAME", type=_token_name)
+    revoke.add_argument("name", metavar="NAME")
 
 
 def _uses(text: str) -> int:
@@ -360,8 +360,8 @@ def _invitation_lifetime(text: str) -> timedelta:
 
 
 def _token_name(text: str) -> str:
-    if not re.fullmatch(r"[\w.-]{1,40}", text):
-        raise argparse.ArgumentTypeError("it is 1 to 40 letters, digits, dots, hyphens and underscores")
+    if not re.fullmatch(NAME_PATTERN, text) or len(text) > MAX_NAME:
+        raise argparse.ArgumentTypeError(f"it is 1 to {MAX_NAME} letters, digits, dots, hyphens and underscores")
     return text
 
 

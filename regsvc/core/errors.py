@@ -374,7 +374,12 @@ class ReapplyLater(Refusal, code="reapply_later", category=Category.CONFLICT, fi
         super().__init__(fault, field=field, retry_after=seconds, remaining_seconds=seconds, reapply_at=reapply_at)
 
 
-EmailTaken = _define("email_taken", Category.CONFLICT, "Another user has this e-mail address.", field="email")
+EmailTaken = _define(
+    "email_taken",
+    Category.CONFLICT,
+    "Another user has this e-mail address; `fault` is `banned` where a banned one has another of the same mailbox.",
+    field="email",
+)
 RegistrationClosed = _define("registration_closed", Category.CONFLICT, "The host does not accept registrations.")
 TotpAlreadyOn = _define(
     "totp_already_on", Category.CONFLICT, "The user has a second factor, set up here or in the game."
@@ -399,6 +404,9 @@ AnswerTooLong = _define(
     "The answer has more than `maxLength` characters.",
     field="text",
     max_length=MAX_ANSWER,
+)
+TooManyNotes = _define(
+    "too_many_notes", Category.CONFLICT, "There are as many notes about the user as are possible.", field="username"
 )
 TooManyQuestions = _define(
     "too_many_questions", Category.CONFLICT, "The applicant was asked as often as is possible.", field="username"

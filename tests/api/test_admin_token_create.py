@@ -163,3 +163,34 @@ def test_every_route_is_for_the_tokens_that_name_its_permission(stack: Stack) ->
             assert (reply.json.get("code") != "forbidden") == is_allowed, (route.path, permission, reply.json)
             if not is_allowed:
                 assert reply.json["permission"] == route.permission
+
+
+@pytest.mark.parametrize("name", ["discord-bot\n", "dіscord-bot", "discord-bot\u200b", "ｂｏｔ", "bot (Olivia)", ""])
+def test_a_name_that_is_no_plain_word_is_refused(stack: Stack, name: str) -> None:
+    body = {"name": name, "permissions": ["users.read"]}
+    assert_refused(
+        stack.post("/api/admin/token/create", body, token=stack.olivia()), 422, "invalid_field", field="name"
+    )
+    done = companion("token", "create", name, "--may", "users.read", config=stack.daemon.config_file)
+    assert done.status == 2
+
+
+def test_no_two_active_names_look_alike(stack: Stack) -> None:
+    make_token(stack, "bill-b0t", "users.read")
+    for alike in ("BILL-B0T", "blll-bot", "bi1l-bOt"):
+        body = stack.confirmed(stack.olivia(), name=alike, permissions=["users.read"])
+        reply = stack.post("/api/admin/token/create", body, token=stack.olivia())
+        assert_refused(reply, 409, "token_name_taken", field="name")
+    revoked = stack.post("/api/admin/token/revoke", {"name": "Bill-b0t"}, token=stack.olivia())
+    assert revoked.status == 200
+    make_token(stack, "blll-bot", "users.read")
+
+
+def test_a_name_of_an_earlier_version_is_listed_and_revoked(stack: Stack) -> None:
+    make_token(stack, "renamed", "users.read")
+    our_database(stack).execute(
+        "UPDATE regsvc_token SET name = 'Übersetzer', active_name = 'übersetzer' WHERE name = 'renamed'"
+    )
+    names = [it["name"] for it in stack.get("/api/admin/team", token=stack.olivia()).json["tokens"]]
+    assert "Übersetzer" in names
+    assert stack.post("/api/admin/token/revoke", {"name": "Übersetzer"}, token=stack.olivia()).status == 200

@@ -137,6 +137,9 @@ def test_applied_told_asked_answered_approved_in_chat_and_in_the_game(stack: Sta
     [audit] = stack.audits(alice, "user.approved")
     assert audit["operator"] == "Olivia (Telegram)"
     private(telegram, ALICE, "your application was approved")
+    body = {"currentPassword": alice.password, "newPassword": "a-newer-secret"}
+    assert stack.post("/api/user/password", body, token=stack.user_token(alice)).status == 200
+    private(telegram, ALICE, "your password was changed (on the website; ")
 
 
 def test_rejected_by_a_reply(stack: Stack, telegram: Telegram) -> None:

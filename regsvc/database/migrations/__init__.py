@@ -18,4 +18,6 @@ MIGRATIONS: Final = (
     "m0108_team_chat",
     "m0109_operators",
     "m0110_entitlement",
+    "m0111_undo_links",
+    "m0112_mailboxes",
 )
