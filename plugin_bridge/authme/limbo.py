@@ -10,6 +10,7 @@ note behind for an operator who quits in a vehicle, or while an ender pearl flie
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,9 +115,20 @@ class LimboNotes:
             return OpNote(own.parent, str(problem.errno), None)
 
     def held_among(self, uuids: Mapping[str, str]) -> dict[str, str]:
-        """Return those of these UUIDs, by name, to whose players AuthMe gives op back. For up to a thousand of them."""
+        """Return those of these UUIDs, by name, whose op AuthMe holds while they may stand at the prompt.
+
+        For up to a thousand of them.
+        """
         notes = {name: self.find(uuid) for name, uuid in uuids.items()}
-        return {name: uuids[name] for name, note in notes.items() if note is not None and note.holds_op}
+        return {
+            name: uuids[name]
+            for name, note in notes.items()
+            if note is not None and note.holds_op and not self.is_left_behind(note)
+        }
+
+    def is_left_behind(self, note: OpNote) -> bool:
+        """Return whether the note is older than anybody's stay at the prompt, as after a crash of the server."""
+        return time.time() - note.written_at > self.longest_prompt
 
     def _find_in_segments(self, uuid: str) -> OpNote | None:
         """Return the note from a file of many players' notes by UUID. Raises OSError."""

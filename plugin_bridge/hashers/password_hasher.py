@@ -72,6 +72,15 @@ class PasswordHasher:
         self.verify(password, self._dummy, username)
         return WRONG_PASSWORD
 
+    def may_have_rehashed(self, before: HashedPassword, after: HashedPassword) -> bool:
+        """Return whether AuthMe may have written `after` at a login with the password of `before`.
+
+        That is where the hash has got the form of new ones, and did not have it: AuthMe hashes anew what a legacy
+        algorithm verified. Only the password could tell that from another one that was set at once after the login.
+        """
+        form = _form_of(self._dummy)
+        return bool(self._legacy) and _form_of(before) != form == _form_of(after)
+
     def rehash(self, password: str, verdict: VerifyResult, username: str) -> HashedPassword | None:
         """Return what AuthMe would write after this result: a hash of the same password by the configured algorithm.
 
@@ -83,6 +92,13 @@ class PasswordHasher:
             return self.configured.hash(password, username)
         except UnhashablePassword:
             return None
+
+
+def _form_of(stored: HashedPassword) -> tuple[str, list[int], int | None]:
+    """Return what hashes of one algorithm have in common: what they begin with, and lengths."""
+    first, *parts = stored.hash.removeprefix("$").split("$")
+    name = first if parts else ""
+    return name, [len(first), *map(len, parts)], None if stored.salt is None else len(stored.salt)
 
 
 def make_password_hasher(config: HashingConfig) -> PasswordHasher:

@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 HIGHEST_LEVEL = 4
 LOWEST_LEVEL = 1
 MAX_FILE_BYTES = 1024 * 1024
+_LONGEST_NAME = 255
+"""Characters of a name that AuthMe's table has room for."""
 
 # Changes with the file: inode, size, modification time, change time. None: the file does not exist.
 _Stamp = tuple[int, int, int, int] | None
@@ -43,8 +45,8 @@ class OpsFile:
     """The list of operators as the game server wrote it last. May be shared by threads.
 
     One `stat` per call while nothing changes. Without the file (or a path) there are no operators but `extra_names`,
-    who have level 4. While the file is half-written or unreadable the last good list stays in force, with one warning
-    per state of the file. Whose op AuthMe holds for the moment is not in it: see `Operators`.
+    who have level 4. While the file is half-written or unreadable the last good list stays in force; one that stays
+    so until the next look is warned of once. Whose op AuthMe holds for the moment is not in it: see `Operators`.
     """
 
     def __init__(self, path: Path | None, extra_names: Iterable[str] = ()) -> None:
@@ -52,7 +54,8 @@ class OpsFile:
         self._extra = {name.lower(): ListedOperator(name, HIGHEST_LEVEL) for name in extra_names}
         self._lock = threading.Lock()
         self._loaded: object = _UNKNOWN  # the stamp of the list in force
-        self._warned: object = None  # the stamp of the last warning, if the file is bad now
+        self._bad: object = None  # the stamp of the file as it was bad at the last look
+        self._is_told = False  # whether that was warned of
         self._listed: Mapping[str, ListedOperator] = self._extra
 
     def read(self) -> tuple[Mapping[str, ListedOperator], object]:
@@ -88,12 +91,14 @@ class OpsFile:
                 return
             listed = {} if stamp is None else _list_operators(_read_ops(path))
         except (OSError, ValueError, RecursionError) as problem:
-            # The next call tries again; only the warning is not repeated.
-            if stamp != self._warned:
+            # The next call tries again. The game writes the file in place: one that is half-written for a moment, and
+            # whole at the next look, is no reason to warn.
+            is_again, self._bad = stamp == self._bad, stamp
+            if is_again and not self._is_told:
                 log.warning(self._describe_fallback(), path, _reason_of(problem))
-            self._warned = stamp
+            self._is_told = is_again
             return
-        self._loaded, self._warned = stamp, None
+        self._loaded, self._bad, self._is_told = stamp, None, False
         self._listed = listed | self._extra
 
     def _describe_fallback(self) -> str:
@@ -259,10 +264,13 @@ def _list_operators(entries: Iterable[Any]) -> dict[str, ListedOperator]:
     for entry in entries:
         if not isinstance(entry, dict) or not isinstance(name := entry.get("name"), str):
             continue
-        key, uuid_ = name.strip().lower(), _uuid_of(entry.get("uuid"))
+        name = name.strip()
+        if len(name) > _LONGEST_NAME or not name.isprintable():  # no player's; no database would take a lone surrogate
+            continue
+        key, uuid_ = name.lower(), _uuid_of(entry.get("uuid"))
         level = _level_of(entry.get("level", None if "uuid" not in entry else LOWEST_LEVEL), is_whole="uuid" in entry)
         if level is not None and (key not in listed or level > listed[key].level):
-            listed[key] = ListedOperator(name.strip(), level, uuid_)
+            listed[key] = ListedOperator(name, level, uuid_)
     return listed
 
 

@@ -19,6 +19,8 @@ from plugin_bridge.server.player_uuids import offline_uuid
 
 _LOOK_EVERY: Final = 1.0
 """Seconds between two looks for notes about operators who are in ops.json."""
+_UNSEEN_RETURNS: Final = 30
+"""Changes of ops.json behind each of which a name may have come back and left again, between two looks."""
 _WAITS: Final = 30
 _WAIT: Final = 0.01
 """Looks, and seconds between them, for the note of an operator who has just left ops.json."""
@@ -80,7 +82,8 @@ class Operators:
         self._looked_at: float | None = None  # for notes about those in ops.json
         self._has_prompt = notes is not None
         self._known: dict[str, Operator] = {}
-        self._left: dict[str, float] = {}  # since when those who are away are missing from ops.json
+        # those who are away: since when they are missing from ops.json, and how often it has changed meanwhile
+        self._left: dict[str, tuple[float, int]] = {}
         self._dismissed: frozenset[str] = frozenset()
 
     # --- the questions ---
@@ -122,6 +125,11 @@ class Operators:
     def uuids(self) -> Mapping[str, tuple[str, str]]:
         """Return name and UUID of each operator who has one in ops.json, by lower-case name."""
         return {key: (it.name, it.uuid) for key, it in self.all().items() if it.uuid is not None}
+
+    @property
+    def has_list(self) -> bool:
+        """Whether there is an ops.json to read: a process without one knows nothing of other processes' operators."""
+        return self._ops.path is not None
 
     # --- what ended ---
 
@@ -168,13 +176,18 @@ class Operators:
         if self.notes is not None and (has_changed or is_due):
             self._has_prompt = self.notes.has_prompt
         if has_changed or is_due:
+            taken = {key: self._take_listed(key, entry) for key, entry in listed.items()}
+            if self._ops.read()[1] != written:  # meanwhile: a note may be of a join after that, and hold op
+                self._refresh()
+                return
             self._written, self._looked_at = written, moment
-            self._known |= {key: self._take_listed(key, entry) for key, entry in listed.items()}
+            self._known |= taken
+            for key in taken:
+                self._left.pop(key, None)
         for key in missing:
             self._take_missing(key, moment, has_changed=has_changed)
 
     def _take_listed(self, key: str, entry: ListedOperator) -> Operator:
-        self._left.pop(key, None)
         known = self._known.get(key)
         level = min(entry.level, known.level) if known is not None and self._has_prompt else entry.level
         if key in self._ops.extra_names:
@@ -190,7 +203,10 @@ class Operators:
             self._left.pop(key, None)
             self._known[key] = replace(operator, standing=Standing.HELD)
             return
-        since = self._left[key] = moment if has_changed else self._left.get(key, moment)
+        since, changes = self._left.get(key, (moment, 0))
+        if has_changed and (changes < _UNSEEN_RETURNS or not self._is_certain(note)):
+            since, changes = moment, changes + 1
+        self._left[key] = since, changes
         if moment - since < self._find_patience(note):
             self._known[key] = replace(operator, standing=Standing.AWAY)
         else:
@@ -201,12 +217,16 @@ class Operators:
         """Return for how many seconds a name may be missing from ops.json without a note that says why."""
         if self.notes is None or not self._has_prompt:
             return 0
-        is_certain = self.notes.are_readable and (note is None or note.holds_op is not None)
-        return SETTLES_AFTER if is_certain else self.notes.longest_prompt
+        return SETTLES_AFTER if self._is_certain(note) else self.notes.longest_prompt
+
+    def _is_certain(self, note: OpNote | None) -> bool:
+        """Return whether a note that holds op would be seen."""
+        is_readable = self.notes is None or self.notes.are_readable
+        return is_readable and (note is None or note.holds_op is not None)
 
     def _is_note_awaited(self, name: str) -> bool:
         """Return whether the name left ops.json so lately that AuthMe may not have written its note yet."""
         with self._lock:
-            since = self._left.get(name.lower())
+            left = self._left.get(name.lower())
             is_readable = self.notes is not None and self.notes.are_readable
-            return since is not None and is_readable and self._monotonic() - since < _WAITS * _WAIT
+            return left is not None and is_readable and self._monotonic() - left[0] < _WAITS * _WAIT

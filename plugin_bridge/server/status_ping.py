@@ -19,7 +19,14 @@ MAX_LISTED_PLAYERS: Final = 200
 
 _HANDSHAKE, _STATUS, _PING = 0, 0, 1  # packet ids
 _ANY_VERSION: Final = -1
+_KNOWN_VERSION: Final = 340
+"""Protocol number of 1.12.2, for servers that refuse a client that names none.
+
+Glowstone, which stays at 1.12.2, closes the connection then (its source, and seen). It takes no other number either;
+those that only look whether there is a version with the number know this one.
+"""
 _NEXT_IS_STATUS: Final = 1
+_PARTS: Final = frozenset({"version", "players", "description"})
 _MAX_TEXT_LENGTH: Final = 1000
 _MAX_DEPTH: Final = 50
 _UUID: Final = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -29,6 +36,10 @@ _UNPRINTABLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u206
 
 class ServerUnreachable(Exception):
     """The server sent no valid reply; `str()` is a short reason for the log."""
+
+
+class _NoStatus(ValueError):
+    """The server is there, and what it sent is no status."""
 
 
 class ListedPlayer(NamedTuple):
@@ -65,11 +76,20 @@ async def fetch_status(host: str, port: int, max_seconds: float) -> ServerStatus
 
 
 async def _query(host: str, port: int) -> ServerStatus:
-    reader, writer = await asyncio.open_connection(host, port)
+    """Ask once more, with a real protocol number, a server that was there and sent no status."""
+    try:
+        return await _query_as(_ANY_VERSION, *await asyncio.open_connection(host, port), host, port)
+    except (EOFError, ConnectionResetError, _NoStatus):
+        return await _query_as(_KNOWN_VERSION, *await asyncio.open_connection(host, port), host, port)
+
+
+async def _query_as(
+    version: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int
+) -> ServerStatus:
     try:
         name = host.encode()
         place = _number(len(name)) + name + struct.pack(">H", port)
-        handshake = _packet(_HANDSHAKE, _number(_ANY_VERSION) + place + _number(_NEXT_IS_STATUS))
+        handshake = _packet(_HANDSHAKE, _number(version) + place + _number(_NEXT_IS_STATUS))
         writer.write(handshake + _packet(_STATUS, b""))
         requested_at = time.perf_counter()
         reply = _parse(await _receive(reader, _STATUS))
@@ -115,7 +135,7 @@ async def _receive(reader: asyncio.StreamReader, packet_id: int) -> bytes:
         raise ValueError(f"a packet of {length} bytes")
     received, content = _split_number(await reader.readexactly(length))
     if received != packet_id:
-        raise ValueError(f"packet {received} instead of {packet_id}")
+        raise _NoStatus(f"packet {received} instead of {packet_id}")
     return content
 
 
@@ -152,9 +172,14 @@ def _parse(content: bytes) -> object:
 
 
 def read_status(reply: object, latency: float) -> ServerStatus:
-    """Convert a server's JSON; missing or malformed parts become 0 or empty. Raises ValueError if it is no object."""
+    """Convert a server's JSON; missing or malformed parts become 0 or empty.
+
+    Raises ValueError if it is no object, or none with a part of a status: some servers send who they refuse a text.
+    """
     if not isinstance(reply, dict):
-        raise ValueError("the reply is not a JSON object")
+        raise _NoStatus("the reply is not a JSON object")
+    if not reply.keys() & _PARTS:
+        raise _NoStatus(f"the reply is no status: {_plain(''.join(_texts(reply, 0)))[:100]}")
     players, version = _as_object(reply.get("players")), _as_object(reply.get("version"))
     sample = players.get("sample")
     listed = map(_as_object, sample[:MAX_LISTED_PLAYERS] if isinstance(sample, list) else [])

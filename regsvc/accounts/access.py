@@ -1,13 +1,14 @@
 """Access to accounts by admins, the command line and users: load, check, change, let the row follow, and warn."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, ParamSpec, TypeVar
 
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayersUnavailable
+from regsvc.auth.entitlement import Origin
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
@@ -52,6 +53,7 @@ T = TypeVar("T")
 
 _ENDS_PLAY: Final = frozenset({"ban", "reopen", "delete"})
 _ACCOUNT: Final = frozenset({"password", "session"})
+_LETS_IN: Final = frozenset({"approve", "unban", "reopen"})
 _LEAVES_ROWS_ALONE: Final = frozenset({"reject"})
 
 
@@ -70,6 +72,10 @@ def follow_with_row(step: Callable[P, ReconcileResult | None], *args: P.args, **
     return set() if known is not None and known.is_playable(account.player) else {PLAYER_LOCKED}
 
 
+def _require_nothing() -> None:
+    """Refuse nobody: the command line acts with nothing that ends."""
+
+
 @dataclass(frozen=True)
 class Principal:
     """The principal behind a decision: who is named in the audit log, what they may do, and whose name they bear.
@@ -82,11 +88,22 @@ class Principal:
     username: str = ""
     ends_at: datetime | None = None
     """Of an API token: when it ends, and with it what it makes."""
+    token_id: int | None = None
+    """Of an API token."""
+    has_second_factor: bool = False
+    """Whether they have shown a second factor."""
+    require_current: Callable[[], None] = field(default=_require_nothing, compare=False, repr=False)
+    """Raises a refusal if the token or chat account that they act with gives them this no more; see
+    `regsvc.auth.entitlement`. Asked in the transaction that acts."""
 
     @property
     def is_token(self) -> bool:
         """Whether it is a bot, which never takes over the account of a member of the team."""
-        return self.ends_at is not None
+        return self.token_id is not None
+
+    def origin(self, now: datetime) -> Origin:
+        """Return the origin of what they make now."""
+        return Origin(name_key(self.username) or None, now, self.has_second_factor, self.token_id)
 
 
 @dataclass
@@ -188,17 +205,27 @@ class AccountAccess:
     def require_permission(self, user: RightsHolder, action: str, by: Principal) -> None:
         """Raise `ProtectedOperator` where members of the team would harm themselves, their equals or their superiors.
 
+        Raises `Unauthorized` or `Forbidden` if what they act with has ended.
+
         Operators may approve and unban all but their superiors, so that none gives a player more rights than they have.
+        An API token lets in nobody who has a rank.
         `action` is a transition, "password", "session", "role" or another name of what is done.
         """
+        by.require_current()
         rank = self._team.rank_of(user)
         is_self = name_key(user.username) == name_key(by.username)
-        if action in ("approve", "unban") and by.rights.is_operator:
+        if action in _LETS_IN and by.is_token:
+            is_refused = rank > 0  # whom a bot lets in could be an impostor under the name of an operator
+        elif action in ("approve", "unban") and by.rights.is_operator:
             is_refused = rank > by.rights.rank
         else:
             is_refused = is_self or (rank > 0 and (rank >= by.rights.rank or (by.is_token and action in _ACCOUNT)))
         if is_refused:
             raise errors.ProtectedOperator
+
+    def has_rank(self, user: RightsHolder) -> bool:
+        """Return whether the user is a member of the team."""
+        return self._team.rank_of(user) > 0
 
     def _reconcile_first(self, key: str, warnings: set[str]) -> bool:
         """Do what is due for the account; returns whether its user got the row by it."""

@@ -8,9 +8,11 @@ from functools import partial
 from typing import Final
 
 from regsvc.accounts.access import NOT_MAILED, AccountAccess, AccountForUpdate, Principal
+from regsvc.auth.rate_limits import DurableLimits, team_writes
 from regsvc.core import errors
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.text import name_key
+from regsvc.core.units import RateLimit
 from regsvc.database.audit import SYNC, Actor
 from regsvc.database.models import APPROVED, BANNED, OPEN, PENDING, REJECTED, User
 from regsvc.notifications.mail.queue import MailQueue
@@ -19,8 +21,12 @@ from regsvc.sync.effects import intent_effects
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.rules import is_registered_anew, request_row
 from regsvc.users.questions import Questions
-from regsvc.users.transitions import UNANSWERED, DecisionDetails, Transitions
+from regsvc.users.transitions import UNANSWERED, DecisionDetails, Transitions, require_permission
 
+_REPEATABLE: Final = frozenset({"unban", "reopen"})
+_AGAIN: Final = (RateLimit(20, timedelta(days=1)),)
+"""Every circle of decisions about a user has one of these in it, or another ban of a banned user: each leaves a review
+and its reason, for good."""
 _MOST_REJECTED: Final = 500
 """Unanswered applications that are rejected at once; further ones a minute later."""
 
@@ -49,6 +55,7 @@ class Decisions:
         transitions: Transitions,
         questions: Questions,
         mail_queue: MailQueue,
+        limits: DurableLimits,
         now: Clock,
     ) -> None:
         self._access = access
@@ -56,6 +63,7 @@ class Decisions:
         self._transitions = transitions
         self._questions = questions
         self._mail_queue = mail_queue
+        self._limits = limits
         self._now = now
 
     def decide(
@@ -68,8 +76,9 @@ class Decisions:
     ) -> DecisionResult:
         """Approve, reject, reopen, ban, unban or delete. `require` may refuse the user as they are, once locked.
 
-        Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `PlayerReplaced`, `PasswordChoiceNeeded`,
-        `MailUnavailable`, `AuthMeUnavailable`, and `InvalidField` for a ban that ends in the past.
+        Raises `UserNotFound`, `Forbidden`, `WrongStatus`, `ProtectedOperator`, `PlayerReplaced`,
+        `PasswordChoiceNeeded`, `MailUnavailable`, `RateLimited`, `AuthMeUnavailable`, and
+        `InvalidField` for a ban that ends in the past.
         """
         if details.expires_at is not None and details.expires_at <= self._now():
             raise errors.InvalidField("expiresAt")
@@ -82,14 +91,15 @@ class Decisions:
     ) -> DecisionResult:
         """Ask a pending user something: until they answer, the team does not wait for itself. `require`: see `decide`.
 
-        Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `TooManyQuestions`, and `InvalidField` for a question
-        that is empty or too long.
+        Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `TooManyQuestions`, `RateLimited`, and
+        `InvalidField` for a question that is empty or too long.
         """
 
         def work(locked: AccountForUpdate) -> DecisionResult:
             self._access.require_permission(locked.user, "ask", by)
             self.apply_sql_edit(locked)
             require(locked.user)
+            self._limits.hit_all(team_writes(by.username))
             is_mailed = self._questions.ask(locked.user, question, by.actor)
             return DecisionResult(locked.user.username, PENDING, () if is_mailed else (NOT_MAILED,), PENDING)
 
@@ -141,6 +151,10 @@ class Decisions:
             self._require_same_player(locked)
         if transition == "approve":
             details = self._settle_password(locked, details)
+        require_permission(transition, status_before, details, by.rights)
+        is_again = transition in _REPEATABLE or (transition == "ban" and user.status == BANNED)
+        if by.username and is_again:  # of one member: nobody keeps a user from being banned by others
+            self._limits.hit("user.decided_again", f"{name_key(by.username)} {user.id}", _AGAIN)
         request = NO_REQUEST
         if transition in ("approve", "unban") and details.password_choice is None:
             request = request_row(locked.account, self._reconciler.policy)  # by the account as it was

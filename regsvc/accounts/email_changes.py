@@ -8,8 +8,8 @@ from peewee import IntegrityError
 
 from regsvc.accounts.access import AccountAccess, AccountForUpdate
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
+from regsvc.auth.entitlement import find_rights
 from regsvc.auth.password_links import PasswordLinks
-from regsvc.auth.sessions import find_rights
 from regsvc.auth.verification_codes import CodeOrProof, VerificationCodes
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
@@ -21,6 +21,7 @@ from regsvc.database.models import User
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.email_owners import claim
+from regsvc.users.password_notices import PasswordNotices
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class EmailChanges:
     email_policy: EmailPolicy
     links: PasswordLinks
     mail_queue: MailQueue
+    notices: PasswordNotices
     reconciler: Reconciler
     audit: Audit
     team: Team
@@ -105,7 +107,7 @@ class EmailChanges:
         self.links.revoke_all(user.id)
         self.audit.record("user.email_changed", Actor(user.username, caller.address), user.username)
         if user.email_key != address.key:
-            self.mail_queue.send(user, "email_changed")
+            self.notices.tell_of_address(user)
         user.email, user.email_key, user.is_email_verified = address.display, address.key, True
         changes = {"email": address.display, "email_key": address.key, "is_email_verified": True}
         User.update(changes).where(User.id == user.id).execute()

@@ -20,7 +20,7 @@ from regsvc.core.errors import Refusal
 from regsvc.core.rights import NO_RIGHTS, Rights, Team
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
-from regsvc.database.models import BANNED, User
+from regsvc.database.models import APPROVED, BANNED, User
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import UserRecord
 
@@ -194,7 +194,8 @@ class Logins:
         )
         if self._team.rights_of(user).permissions:
             return errors.TotpSetupRequired()
-        return errors.NotOperator("not_approved" if self._team.rank_of(user) else None)
+        is_waiting = user.status != APPROVED and self._team.rank_of(user) > 0
+        return errors.NotOperator("not_approved" if is_waiting else None)
 
     def _open_as_looked_up(
         self, user: UserRecord, identity: LoginIdentity, audience: Audience | None, caller: Caller
@@ -248,6 +249,6 @@ class Logins:
 
     def _rights_at_login(self, user: User | UserRecord, identity: LoginIdentity) -> Rights:
         """Return the user's rights; none without the second factor that they need."""
-        rights = self._team.rights_of(user)
-        needs_totp = self._live.current.auth.needs_totp(is_operator=rights.is_operator)
+        rights, kept = self._team.rights_of(user), self._team.kept_rights_of(user)
+        needs_totp = self._live.current.auth.needs_totp(is_operator=kept.is_operator)
         return rights if identity.has_shown_code or not needs_totp else NO_RIGHTS

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
-from peewee import Database
+from peewee import Database, IntegrityError
 
 from regsvc.accounts.access import AccountAccess, AccountForUpdate, Principal
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.accounts.password_checker import PasswordChecker
+from regsvc.accounts.password_checker import PasswordChecker, password_of
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
+from regsvc.auth.made_by_right import MadeByRight
 from regsvc.auth.password_links import PasswordLinks, link_address, proves_address
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.sessions import KnownClients, Sessions
@@ -23,12 +24,16 @@ from regsvc.core.rights import EVERYTHING
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
-from regsvc.database.engine import Worker
-from regsvc.database.models import User
+from regsvc.database.engine import Worker, violates_unique
+from regsvc.database.models import Link, User
 from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.credential_rules import CredentialRules
-from regsvc.users.email_owners import find_holder
+from regsvc.users.email_owners import claim, find_holder
+from regsvc.users.password_notices import PasswordNotices, Place
+
+_BY_OWNER: Final = ("website", "link", "handed_over")
+"""Places where a client poses as the owner, who learns its address."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,9 @@ class PasswordChanges:
     reconciler: Reconciler
     sessions: Sessions
     links: PasswordLinks
+    made: MadeByRight
     known_clients: KnownClients
+    notices: PasswordNotices
     audit: Audit
     now: Clock
 
@@ -62,9 +69,8 @@ class PasswordChanges:
         # what ended the sessions meanwhile (an admin's reset, a ban) is the newer decision
         generation = identity.token_generation
         kept = session.jti if keeps_session else None
-        return await self.worker.run(
-            self.set, session.user_id, session.username, stored, by, token_generation=generation, kept_session=kept
-        )
+        owner = session.user_id, session.username
+        return await self._set_in_thread(*owner, stored, by, "website", token_generation=generation, kept_session=kept)
 
     async def set_by_admin(self, username: str, password: str, by: Principal) -> DecisionResult:
         """Set a user's password without the current one.
@@ -74,17 +80,21 @@ class PasswordChanges:
         owner = await self.worker.run(self.access.get_user, username, "password", by)
         self.rules.check_password(password, owner.username)
         stored = await self.hashing.hash_in_pool(password, owner.username)
-        return await self.worker.run(self.set, owner.id, owner.username, stored, by.actor)
+        return await self._set_in_thread(owner.id, owner.username, stored, by.actor, "operator")
 
     async def reset(self, token: str, new: str, caller: Caller) -> DecisionResult:
         """Set the password with the token of a link. Failed logins of others no longer delay this client.
 
+        A link that undoes a change gives the account the address to which it was mailed, if it has another one by now.
+
         Raises `ResetTokenInvalid`, and `InvalidPassword`, which does not spend the link.
         """
-        owner = await self.worker.run(self._get_link_owner, token)
+        link = await self.worker.run(self._get_link, token)
+        owner: User = link.user
         self.rules.check_password(new, owner.username, "newPassword")
         stored = await self.hashing.hash_in_pool(new, owner.username)
-        done = await self.worker.run(self._reset, token, owner, stored, caller)
+        done = await self.worker.run(self._reset, token, link, stored, caller)
+        self.notices.mail_queue.wake_all()
         self.checker.forget_failures(owner, caller)
         return done
 
@@ -94,7 +104,14 @@ class PasswordChanges:
         owner = self.worker.run_here(self.access.get_user, username, "password", everything)
         self.rules.check_password(password, owner.username)
         stored = self.hashing.hash(password, owner.username)
-        return self.worker.run_here(self.set, owner.id, owner.username, stored, by)
+        return self.worker.run_here(self.set, owner.id, owner.username, stored, by, "host")
+
+    async def _set_in_thread(
+        self, user_id: int, username: str, stored: StoredPassword, by: Actor, place: Place, **options: Any
+    ) -> DecisionResult:
+        done = await self.worker.run(self.set, user_id, username, stored, by, place, **options)
+        self.notices.mail_queue.wake_all()
+        return done
 
     def set(
         self,
@@ -102,17 +119,22 @@ class PasswordChanges:
         username: str,
         stored: StoredPassword,
         by: Actor,
+        place: Place,
         *,
         token_generation: int | None = None,
         kept_session: str | None = None,
+        ends_made: bool = False,
         first: Callable[[User], None] = lambda user: None,
     ) -> DecisionResult:
         """Set the password, and let the player's row follow. Blocking.
 
-        It ends every link and every session, except one to be kept, and reaches the player's row at once, or when the
-        row is unlocked.
+        It ends every session, except one to be kept, and every link but those that undo a change, and reaches the
+        player's row at once, or when the row is unlocked. The user is told, at the address that is theirs by then,
+        unless it is their first password.
 
-        `first` runs at the beginning of the transaction; it may mark the user's e-mail address as verified.
+        `first` runs at the beginning of the transaction; it may change the user's e-mail address, or mark it as
+        verified. `place`: where the password is changed. `ends_made`: what the user made by a right ends, too: a
+        stranger may have made it.
 
         `token_generation`: that of the session that asked; raises `Unauthorized` if it has ended meanwhile. Without
         one, raises `UserNotFound` for a user deleted meanwhile. `kept_session`: the `jti` of a session that stays.
@@ -124,39 +146,67 @@ class PasswordChanges:
             is_ended = token_generation is not None and user.token_generation != token_generation
             if user.id != user_id or is_ended:
                 raise refusal
+            is_change = password_of(locked.account)[0] is not None
+            before = user.email_key
             first(user)
             user.password_hash, user.password_salt = stored.hash, stored.salt
             user.password_algorithm, user.password_set_at = stored.algorithm, self.now()
             changed = [User.password_hash, User.password_salt, User.password_algorithm, User.password_set_at]
-            changed.append(User.is_email_verified)
+            changed += [User.email, User.email_key, User.is_email_verified]
             changes = {field: getattr(user, field.name) for field in changed}
             self.sessions.revoke_all(user.id, changes, kept=kept_session)
             user.token_generation += 1
             self.links.revoke_all(user.id)
             self.audit.record("user.password_changed", by, user.username)
+            if is_change:
+                self.notices.tell(user, place, by.ip if place in _BY_OWNER else None)
+            if ends_made:
+                self.made.end_of(user.username, "password_reset", by)
             warnings = self.access.find_warnings("password", locked.account)
             locked.take_user()
             locked.intended = self.reconciler.request_password_write(locked.account)
+            if user.email_key != before:
+                locked.intended |= self.reconciler.clear_email_conflict(locked.account)
             return DecisionResult(username, user.status, tuple(warnings))
 
         result, warnings = self.access.change(name_key(username), work, reconciles_first=True, if_missing=refusal)
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
 
-    def _get_link_owner(self, token: str) -> User:
+    def _get_link(self, token: str) -> Link:
         link = self.links.find(token)
         if link is None:
             raise errors.ResetTokenInvalid
-        owner: User = link.user
-        return owner
+        return link
 
-    def _reset(self, token: str, owner: User, stored: StoredPassword, caller: Caller) -> DecisionResult:
+    def _reset(self, token: str, link: Link, stored: StoredPassword, caller: Caller) -> DecisionResult:
+        owner: User = link.user
+        by = Actor(owner.username, caller.address)
+
         def redeem(user: User) -> None:
             link = self.links.redeem(token)
             self.known_clients.record(user.id, caller.limit_key)
+            if link.undoes and user.email_key != link.email_key:
+                self._give_back_address(user, link.email_key, by)
             if user.email_key is not None and proves_address(link):
                 user.is_email_verified = True
 
-        return self.set(owner.id, owner.username, stored, Actor(owner.username, caller.address), first=redeem)
+        place: Place = "link" if proves_address(link) else "handed_over"
+        try:
+            return self.set(owner.id, owner.username, stored, by, place, ends_made=True, first=redeem)
+        except IntegrityError as error:  # another request verified the same address at the same time
+            if not violates_unique(error):
+                raise
+            raise errors.ResetTokenInvalid from None
+
+    def _give_back_address(self, user: User, email_key: str, by: Actor) -> None:
+        """Give the user the address that they had proven before. Raises `ResetTokenInvalid` if it is another's now."""
+        try:
+            claim(email_key, self.audit, claimant_id=user.id)
+        except errors.EmailTaken:
+            raise errors.ResetTokenInvalid from None
+        self.notices.mail_queue.send(user, "email_changed")
+        user.email = user.email_key = email_key
+        self.audit.record("user.email_changed", by, user.username, {"why": "taken back"})
 
 
 _LINKS_PER_OPERATOR: Final = (RateLimit(30, timedelta(hours=1)),)
@@ -170,6 +220,8 @@ class HandedOverLink:
     status: str
     expires_at: datetime
     link: str = field(repr=False)
+    is_for_team: bool = False
+    """Whether the user is a member of the team."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +240,7 @@ class PasswordMails:
     limits: DurableLimits
     audit: Audit
     base_url: str
+    now: Clock
 
     def create_link(self, username: str, by: Principal) -> HandedOverLink:
         """Create a link to hand over; the user's earlier one of this kind ends. Blocking.
@@ -195,15 +248,16 @@ class PasswordMails:
         Raises `UserNotFound`, `ProtectedOperator`, and `RateLimited` for an operator who makes too many.
         """
         owner = self.access.get_user(username, "password", by)
-        operator = by.username or None
         with self.database.atomic():
             user = _get_user(owner.id)
-            if operator is not None:
-                self.limits.hit("password_link.operator", name_key(operator), _LINKS_PER_OPERATOR)
-            link = self.links.issue_for_handover(user.id, operator, by.actor.name, by.ends_at)
+            self.access.require_permission(user, "password", by)  # who may have got a rank meanwhile
+            if by.username:
+                self.limits.hit("password_link.operator", name_key(by.username), _LINKS_PER_OPERATOR)
+            origin = by.origin(self.now())
+            link = self.links.issue_for_handover(user.id, by.actor.name, origin, by.ends_at)
             self.audit.record("user.password_link_created", by.actor, user.username)
         address = link_address(self.base_url, self.links.token_of(link))
-        return HandedOverLink(user.username, user.status, link.expires_at, address)
+        return HandedOverLink(user.username, user.status, link.expires_at, address, self.access.has_rank(user))
 
     async def mail_link(self, username: str, by: Principal) -> DecisionResult:
         """Mail a user a link to choose a password, for an admin.

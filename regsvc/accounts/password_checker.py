@@ -103,7 +103,7 @@ def _players_password(account: Account) -> StoredPassword | None:
     return StoredPassword(player.hash, player.salt, None)
 
 
-def _password_of(account: Account) -> tuple[StoredPassword | None, bool]:
+def password_of(account: Account) -> tuple[StoredPassword | None, bool]:
     """Return the password to check for a user, and whether it was set through us.
 
     AuthMe's row counts only if it is the last synced one and not locked; a row that appeared since never counts.
@@ -255,7 +255,7 @@ class PasswordChecker:
         user = account.user
         if user is None:
             return LoginIdentity(key, name, _players_password(account), totp_secret=find_players_totp(account))
-        stored, is_own = _password_of(account)
+        stored, is_own = password_of(account)
         return LoginIdentity(
             key=key,
             username=user.username,

@@ -89,7 +89,7 @@ class SecondFactorSetup:
         if user is None or user.id != session.user_id:
             raise errors.Unauthorized
         is_in_game = find_players_totp(account) is not None
-        rights = self.team.rights_of(user)
+        rights = self.team.kept_rights_of(user)
         return SecondFactorState(
             is_enabled=is_in_game or user.totp_enabled_at is not None,
             is_in_game=is_in_game,

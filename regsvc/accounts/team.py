@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from peewee import Database
 
@@ -14,11 +14,7 @@ from plugin_bridge.server.files import HIGHEST_LEVEL, OpsFile, PropertiesFile
 from plugin_bridge.server.operators import Operator, Operators
 from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.accounts.access import AccountAccess, Principal
-from regsvc.auth.api_tokens import ApiTokens
-from regsvc.auth.invitations import Invitations
-from regsvc.auth.password_links import PasswordLinks
-from regsvc.auth.sessions import Ended, Sessions
-from regsvc.auth.team_accounts import TeamAccounts
+from regsvc.auth.made_by_right import MadeByRight
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core import errors
@@ -50,11 +46,7 @@ class TeamRoles:
     database: Database
     team: Team
     access: AccountAccess
-    sessions: Sessions
-    links: PasswordLinks
-    tokens: ApiTokens
-    accounts: TeamAccounts
-    invitations: Invitations
+    made: MadeByRight
     audit: Audit
     operators: Callable[[], Collection[str]]
     level_of: Callable[[str], int]
@@ -121,22 +113,9 @@ class TeamRoles:
         if before == after:
             return
         if before is not None:
-            self._end_open(user)
+            self.made.end_of(user.username, "role_changed", by)
         self.audit.record("user.role_changed", by, user.username, {"roleBefore": before, "role": after})
         self.announce(user)
-
-    def _end_open(self, user: User) -> None:
-        self.sessions.revoke_admin(user.id)
-        counts = [it.revoke_of(user.username_key) for it in (self.links, self.tokens, self.invitations)]
-        counts.append(self.accounts.revoke_of(user.id))
-        text = "the role of %s changed: ended links %d, tokens %d, invitations %d, chat accounts %d"
-        log.info(text, user.username, *counts)
-
-
-class _Source(Protocol):
-    """A kind of thing that is made by a right."""
-
-    def revoke_unentitled(self, dismissed: Collection[str]) -> Ended: ...
 
 
 class LostRights:
@@ -150,13 +129,6 @@ class LostRights:
         self._operators = operators
         self._live = live
         self._now = now
-        self._sources: Mapping[str, _Source] = {
-            "sessions": roles.sessions,
-            "links": roles.links,
-            "tokens": roles.tokens,
-            "invitations": roles.invitations,
-            "chatAccounts": roles.accounts,
-        }
         self._needed_second_factor: tuple[bool, bool] | None = None  # when `end` last ran
         self._stored: Mapping[str, object] | None = None  # the operators as they were last stored
 
@@ -171,8 +143,11 @@ class LostRights:
         dismissed = self._operators.find_dismissed()
         if dismissed is None:
             return False
-        is_stored = self._stored == _rows_of(self._operators)
+        is_stored = self._is_stored(_rows_of(self._operators))
         return bool(dismissed) or not is_stored or self._needed_totp != self._needed_second_factor
+
+    def _is_stored(self, rows: Mapping[str, object]) -> bool:
+        return rows == self._stored or not self._operators.has_list
 
     def end(self) -> None:
         """End what operators had open when they lost their rights, and store the operators. Blocking.
@@ -183,33 +158,13 @@ class LostRights:
         dismissed, is_needed, rows = self._operators.find_dismissed(), self._needed_totp, _rows_of(self._operators)
         if dismissed is None:
             return
-        if rows != self._stored:
+        if dismissed or is_needed != self._needed_second_factor:
+            self._roles.made.end_unentitled(dismissed, GAME)
+        if not self._is_stored(rows):  # not before: a process that dies in between leaves the rest to the next one
             _store(rows, self._now())
             self._stored = rows
-        if dismissed or is_needed != self._needed_second_factor:
-            self._end_unentitled(dismissed)
         self._operators.forget_dismissed(dismissed)
         self._needed_second_factor = is_needed
-
-    def _end_unentitled(self, dismissed: Collection[str]) -> None:
-        """End what was made without a right that still holds, and record it for each owner."""
-        team, audit = self._roles.team, self._roles.audit
-        with self._roles.database.atomic():
-            ended = {kind: source.revoke_unentitled(dismissed) for kind, source in self._sources.items()}
-            owners = sorted({owner for by_owner in ended.values() for owner in by_owner})
-            users = {it.username_key: it for it in User.select().where(User.username_key.in_(owners))} if owners else {}
-            for owner in owners:
-                user = users.get(owner)
-                keeps_rights = user is not None and bool(team.kept_rights_of(user).permissions)
-                cause = "second_factor" if keeps_rights and owner not in dismissed else "not_in_team"
-                detail = {kind: ", ".join(by_owner[owner]) for kind, by_owner in ended.items() if owner in by_owner}
-                audit.record(
-                    "user.rights_ended", GAME, owner if user is None else user.username, {"cause": cause} | detail
-                )
-        if owners:
-            counts = [sum(map(len, by_owner.values())) for by_owner in ended.values()]
-            text = "ended without the right: sessions %d, links %d, tokens %d, invitations %d, chat accounts %d"
-            log.info(text, *counts)
 
 
 def find_operators(config: Config, authme: AuthMeConfig | None, properties: PropertiesFile) -> Operators:
@@ -233,8 +188,9 @@ def find_operators(config: Config, authme: AuthMeConfig | None, properties: Prop
 def remember_operators(operators: Operators, uuids: PlayerUuids) -> None:
     """Tell `operators` whom an earlier process knew, before the first question. Blocking; the database is open.
 
-    AuthMe's notes are believed about players who joined lately and whom no process knew: they became operators while
-    none ran. About a former operator they are not: that op was taken away, and comes back with the next login only.
+    AuthMe's notes are believed about players at the prompt whom no process knew: they became operators while none ran.
+    A note that is older, or about a former operator, is not: that op may have been taken away since, and comes back
+    with the next login only.
     """
     rows = {row.username_key: row for row in KnownOperator.select()}
     known = [Operator(it.username, it.level, it.uuid, note=it.note) for it in rows.values() if it.left_at is None]

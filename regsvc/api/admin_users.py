@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.accounts.decisions import DecisionResult
+from regsvc.accounts.team_credentials import LINK_REFUSALS, OwnPassword
 from regsvc.api.admin import Count, MailFields
 from regsvc.api.base import ApiHandler
 from regsvc.api.messages import (
@@ -27,6 +28,7 @@ from regsvc.api.messages import (
     Reply,
     Request,
     Status,
+    Totp,
     Username,
     WaitingFor,
     Warnings,
@@ -59,7 +61,7 @@ from regsvc.core.rights import ROLES, Permission
 from regsvc.core.text import MAX_REASON
 from regsvc.runtime.why import Helper, Verdict, word
 from regsvc.users.gates import ListedState
-from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
+from regsvc.users.transitions import BUILT_IN_REASONS, TRANSITIONS, DecisionDetails, PasswordChoice
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
 
@@ -447,7 +449,8 @@ class ApproveRequest(ReviewRequest, frozen=True, kw_only=True):
                 "(`plugin` is `returned`); without it that approval is refused (`password_choice_needed`). `keep` the "
                 "one from before, `take` the one it was registered with, or mail the user a `link` to set one, until "
                 "when the row stays locked. Where the player is merely gone (`absent`), `link` keeps the password from "
-                "before from coming back. Ignored for registrations under review, whose own password counts.",
+                "before from coming back. `take` requires `users.manage`, and mails the user even if `silent`. Ignored "
+                "for registrations under review, whose own password counts.",
             ),
         ]
         | None
@@ -497,6 +500,7 @@ class BulkDecisionResult(Output, frozen=True, kw_only=True):
     warnings: Warnings | UnsetType = UNSET
     code: Annotated[str, Meta(examples=["wrong_status"])] | UnsetType = UNSET
     field: str | UnsetType = UNSET
+    permission: Annotated[str, Meta(description="The one that is missing.", examples=["users.ban"])] | UnsetType = UNSET
 
 
 class BulkDecisionReply(Reply, frozen=True, kw_only=True):
@@ -515,7 +519,7 @@ MessageKey = Callable[[DecisionResult], str]
 @ROUTES.add(
     "POST",
     "/api/admin/user/approve",
-    Permission.USERS_REVIEW,
+    TRANSITIONS["approve"].permission,
     *DECISION_REFUSALS,
     errors.PlayerReplaced,
     errors.PasswordChoiceNeeded,
@@ -531,13 +535,13 @@ async def approve(call: ApiHandler, request: ApproveRequest) -> DecisionReply | 
     return await change_status(call, request, "approve", "approved", password_choice=request.password_choice)
 
 
-@ROUTES.add("POST", "/api/admin/user/reject", Permission.USERS_REVIEW, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/reject", TRANSITIONS["reject"].permission, *DECISION_REFUSALS)
 async def reject(call: ApiHandler, request: RejectRequest) -> DecisionReply | BulkDecisionReply:
     """Reject a pending registration."""
     return await change_status(call, request, "reject", "rejected", may_reapply=request.may_reapply)
 
 
-@ROUTES.add("POST", "/api/admin/user/ban", Permission.USERS_BAN, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/ban", TRANSITIONS["ban"].permission, *DECISION_REFUSALS, errors.RateLimited)
 async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDecisionReply:
     """Ban a user, temporarily or permanently, or change a ban."""
     end = request.expires_at
@@ -552,7 +556,7 @@ async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDeci
 @ROUTES.add(
     "POST",
     "/api/admin/user/unban",
-    Permission.USERS_BAN,
+    TRANSITIONS["unban"].permission,
     *DECISION_REFUSALS,
     errors.PlayerReplaced,
     errors.AuthMeUnavailable,
@@ -566,13 +570,13 @@ async def unban(call: ApiHandler, request: ReviewRequest) -> DecisionReply | Bul
     return await change_status(call, request, "unban", "unbanned")
 
 
-@ROUTES.add("POST", "/api/admin/user/reopen", Permission.USERS_REVIEW, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/reopen", TRANSITIONS["reopen"].permission, *DECISION_REFUSALS, errors.RateLimited)
 async def reopen(call: ApiHandler, request: ReopenRequest) -> DecisionReply | BulkDecisionReply:
-    """Let an approved or rejected user wait for review again: an approved one may not play until the next approval."""
+    """Let a rejected user wait for review again, or, with `users.ban`, an approved one, who may not play until then."""
     return await change_status(call, request, "reopen", "reopened")
 
 
-@ROUTES.add("POST", "/api/admin/user/delete", Permission.USERS_MANAGE, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/delete", TRANSITIONS["delete"].permission, *DECISION_REFUSALS)
 async def delete(call: ApiHandler, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
     """Delete a user and their player."""
     return await change_status(call, request, "delete", "deleted")
@@ -637,6 +641,7 @@ async def _result(call: ApiHandler, username: str, decide: Decide, message_key: 
             status=refusal.facts.get("status", UNSET),  # type: ignore[arg-type]  # that of WrongStatus is a text
             code=refusal.code,
             field=refusal.field or UNSET,
+            permission=refusal.facts.get("permission", UNSET),  # type: ignore[arg-type]  # that of Forbidden is a text
         )
     return BulkDecisionResult(success=True, **_outcome(call, decided, message_key))
 
@@ -656,9 +661,11 @@ def _outcome(call: ApiHandler, decided: DecisionResult, message_key: str | Messa
 
 
 class PasswordLinkRequest(Request, frozen=True, kw_only=True):
-    """The user to make a link for."""
+    """The user to make a link for; for a member of the team also one's own password."""
 
     username: Username
+    current_password: Password | None = None
+    totp: Totp | None = None
 
 
 class PasswordLinkReply(Reply, frozen=True, kw_only=True):
@@ -670,17 +677,14 @@ class PasswordLinkReply(Reply, frozen=True, kw_only=True):
     expires_at: EpochMilliseconds
 
 
-@ROUTES.add(
-    "POST",
-    "/api/admin/user/password-link",
-    Permission.USERS_MANAGE,
-    errors.UserNotFound,
-    errors.ProtectedOperator,
-    errors.RateLimited,
-)
+@ROUTES.add("POST", "/api/admin/user/password-link", Permission.USERS_MANAGE, *LINK_REFUSALS)
 async def make_password_link(call: ApiHandler, request: PasswordLinkRequest) -> PasswordLinkReply:
-    """Make a link that sets a user's password once, to hand over yourself: it is shown only now."""
-    created = await call.run(call.services.password_mails.create_link, request.username, call.principal)
+    """Make a link that sets a user's password once, to hand over yourself: it is shown only now.
+
+    One for a member of the team needs your password, and a code of your second factor if there is one; you are mailed.
+    """
+    own, by = OwnPassword(request.current_password, request.totp), (call.require_admin(), call.principal)
+    created = await call.services.team_credentials.create_link(request.username, *by, own, call.caller)
     return to_reply(PasswordLinkReply, created, message=call.message("link_created", username=created.username))
 
 

@@ -16,6 +16,7 @@ from regsvc.api.messages import (
     Reply,
     Request,
     Status,
+    Totp,
     Username,
     Warnings,
     milliseconds_of,
@@ -23,7 +24,6 @@ from regsvc.api.messages import (
 )
 from regsvc.api.registration import CAPTCHA_REFUSALS, CaptchaProtectedRequest
 from regsvc.api.route import ADMIN, PUBLIC, USER, Routes
-from regsvc.api.users import Totp
 from regsvc.core import errors
 from regsvc.core.caller import Audience, VerifiedSession
 from regsvc.core.rights import Permission

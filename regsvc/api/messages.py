@@ -15,6 +15,15 @@ from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.core.text import clean_name
 
+
+def whole(pattern: str) -> str:
+    r"""Return the `pattern` of a `Meta` that the whole text has to match, in Python and in the OpenAPI document.
+
+    msgspec searches for a pattern, and `$` alone matches before a line feed at the end, too; JSON Schema has no `\Z`.
+    """
+    return rf"^(?:{pattern})$(?!\n)"
+
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 EpochMilliseconds = Annotated[
@@ -32,6 +41,13 @@ Language = Annotated[str, Meta(description="A language tag.", examples=["en"])]
 Username = Annotated[str, Meta(description="The player's name.", examples=["Alice"], extra={"is_name": True})]
 """In a request, white space at its ends is removed: see `Request`."""
 Email = Annotated[str, Meta(description="An e-mail address.", examples=["alice@example.org"])]
+Totp = Annotated[
+    str,
+    Meta(
+        description="A code of the authenticator app, or a recovery code, if there is a second factor.",
+        examples=["123456"],
+    ),
+]
 Password = Annotated[str, Meta(extra_json_schema={"format": "password"}, examples=["correct-horse"])]
 InvitationToken = Annotated[
     str, Meta(description="The part of an invitation's link after `#invite=`.", max_length=100, examples=["7.k3…"])

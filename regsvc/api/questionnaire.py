@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.api.base import ApiHandler
-from regsvc.api.messages import EpochMilliseconds, Output, Proof, Reply, Request, to_reply
+from regsvc.api.messages import EpochMilliseconds, Output, Proof, Reply, Request, to_reply, whole
 from regsvc.api.route import PUBLIC, Routes
 from regsvc.core import errors
 from regsvc.registration.questionnaire.questions import Answer, ChoiceQuestion, Question, TextQuestion
@@ -19,7 +19,9 @@ ROUTES: Final = Routes()
 
 Points = Annotated[int, Meta(ge=0, examples=[60])]
 QuestionId = Annotated[int, Meta(ge=1, description="The number that the host gave the question.", examples=[1])]
-QuestionKey = Annotated[str, Meta(pattern="^[1-9][0-9]{0,8}$", description="The id of a question.", examples=["1"])]
+QuestionKey = Annotated[
+    str, Meta(pattern=whole("[1-9][0-9]{0,8}"), description="The id of a question.", examples=["1"])
+]
 OptionId = Annotated[int, Meta(description="The index of the option, from 0.", examples=[0])]
 Kind = Annotated[
     str,

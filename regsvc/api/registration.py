@@ -324,6 +324,7 @@ APPLICANT_REFUSALS: Final = (
     errors.RegistrationClosed,
     errors.UsernameTaken,
     errors.ReapplyLater,
+    errors.EmailTaken,
     errors.AuthMeUnavailable,
 )
 

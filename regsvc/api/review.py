@@ -69,7 +69,14 @@ class AskRequest(Request, frozen=True, kw_only=True):
     question: Annotated[str, Meta(min_length=1, max_length=MAX_QUESTION, examples=["Which Bob do you know?"])]
 
 
-@ROUTES.add("POST", "/api/admin/user/ask", Permission.USERS_REVIEW, *DECISION_REFUSALS, errors.TooManyQuestions)
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/ask",
+    Permission.USERS_REVIEW,
+    *DECISION_REFUSALS,
+    errors.TooManyQuestions,
+    errors.RateLimited,
+)
 async def ask(call: ApiHandler, request: AskRequest) -> DecisionReply:
     """Ask an applicant something: the application stays pending, and waits for the answer (`waitingFor`).
 
@@ -88,10 +95,18 @@ class NoteRequest(Request, frozen=True, kw_only=True):
     text: Annotated[str, Meta(min_length=1, max_length=MAX_NOTE, examples=["Plays with Bob."])]
 
 
-@ROUTES.add("POST", "/api/admin/user/note", Permission.USERS_REVIEW, errors.UserNotFound)
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/note",
+    Permission.USERS_REVIEW,
+    errors.UserNotFound,
+    errors.TooManyNotes,
+    errors.RateLimited,
+)
 async def add_note(call: ApiHandler, request: NoteRequest) -> MessageReply:
     """Write a note about a user. Players are not shown notes, but the export of their data has them."""
-    username = await call.run(call.services.notes.add, request.username, request.text, call.principal.actor)
+    by, add = call.principal, call.services.notes.add
+    username = await call.run(add, request.username, request.text, by.actor, by.username)
     return MessageReply(message=call.message("note_added", username=username))
 
 
@@ -110,6 +125,7 @@ class PointsRequest(Request, frozen=True, kw_only=True):
     errors.UserNotFound,
     errors.WrongStatus,
     errors.ProtectedOperator,
+    errors.RateLimited,
 )
 async def give_points(call: ApiHandler, request: PointsRequest) -> MessageReply:
     """Give the points of a text answer that you have read, while the user waits for review."""
@@ -174,7 +190,10 @@ async def invite(call: ApiHandler, request: InviteRequest) -> InviteReply:
     by, lifetime = call.principal, timedelta(days=request.days)
     create = call.services.invitations.create
     made_by = by.actor, by.username or None, by.ends_at
-    link, record = await call.run(create, request.uses, lifetime, request.grants, *made_by)
+    has_factor = by.has_second_factor
+    link, record = await call.run(
+        create, request.uses, lifetime, request.grants, *made_by, token_id=by.token_id, has_second_factor=has_factor
+    )
     return InviteReply(message=call.message("invitation_created"), link=link, record=_invitation_fields(record))
 
 

@@ -17,6 +17,7 @@ from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.accounts.team import TeamRoles
+from regsvc.accounts.team_credentials import TeamCredentials
 from regsvc.auth.api_tokens import ApiTokens
 from regsvc.auth.invitations import Invitations
 from regsvc.auth.rate_limits import StatusRateLimits
@@ -77,6 +78,7 @@ class Services:
     invitations: Invitations
     team_roles: TeamRoles
     team_accounts: TeamAccounts
+    team_credentials: TeamCredentials
     team_chat: TeamChats
     gates: Gates
     verification: EmailVerification

@@ -7,17 +7,30 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
+from regsvc.accounts.team_credentials import CONFIRMATION_REFUSALS, OwnPassword
 from regsvc.api.base import ApiHandler
-from regsvc.api.messages import EpochMilliseconds, MessageReply, Output, Reply, Request, Username, to_reply
+from regsvc.api.messages import (
+    EpochMilliseconds,
+    MessageReply,
+    Output,
+    Password,
+    Reply,
+    Request,
+    Totp,
+    Username,
+    to_reply,
+    whole,
+)
 from regsvc.api.route import Routes
-from regsvc.auth.api_tokens import MAX_NAME, TokenRecord
+from regsvc.auth.api_tokens import MAX_NAME, NAME_PATTERN, USUAL_DAYS, TokenRecord
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField
 from regsvc.core.rights import NOT_FOR_TOKENS, Permission, Role, parse_permissions
 
 ROUTES: Final = Routes()
 
-TokenName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=r"^[\w.-]+$", examples=["discord-bot"])]
+KnownTokenName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, examples=["discord-bot"])]
+TokenName = Annotated[KnownTokenName, Meta(pattern=whole(NAME_PATTERN))]
 PermissionName = Annotated[
     str, Meta(extra_json_schema={"enum": [it.value for it in Permission]}, examples=["users.read"])
 ]
@@ -42,7 +55,7 @@ class TokenFields(Output, frozen=True, kw_only=True):
     """A token, without its secret part."""
 
     id: Annotated[int, Meta(examples=[1])]
-    name: TokenName
+    name: KnownTokenName
     permissions: list[PermissionName]
     made_by: Annotated[str, Meta(description="Its maker, whose rights limit it.", examples=["Olivia"])]
     created_at: EpochMilliseconds
@@ -71,11 +84,13 @@ class RoleReply(Reply, frozen=True, kw_only=True):
 
 
 class CreateTokenRequest(Request, frozen=True, kw_only=True):
-    """The permissions of the token, and for how many days it works; without them until it is revoked."""
+    """The permissions of the token, for how many days it works (null: until it is revoked), and one's own password."""
 
     name: TokenName
     permissions: Annotated[list[TokenPermission], Meta(min_length=1, max_length=len(Permission))]
-    days: Annotated[int, Meta(ge=1, le=3650, examples=[90])] | None = None
+    days: Annotated[int, Meta(ge=1, le=3650, examples=[90])] | None = USUAL_DAYS
+    current_password: Password | None = None
+    totp: Totp | None = None
 
 
 class CreateTokenReply(Reply, frozen=True, kw_only=True):
@@ -86,7 +101,7 @@ class CreateTokenReply(Reply, frozen=True, kw_only=True):
 
 
 class TokenNameRequest(Request, frozen=True, kw_only=True):
-    name: TokenName
+    name: KnownTokenName
 
 
 def token_fields(record: TokenRecord) -> TokenFields:
@@ -121,18 +136,29 @@ async def give_role(call: ApiHandler, request: RoleRequest) -> RoleReply:
     return RoleReply(message=call.message(key, username=username, role=word), username=username, role=role)
 
 
-@ROUTES.add("POST", "/api/admin/token/create", Permission.TEAM_MANAGE, errors.TokenNameTaken)
+@ROUTES.add(
+    "POST",
+    "/api/admin/token/create",
+    Permission.TEAM_MANAGE,
+    errors.TokenNameTaken,
+    *CONFIRMATION_REFUSALS,
+)
 async def create_token(call: ApiHandler, request: CreateTokenRequest) -> CreateTokenReply:
-    """Make an API token for a bot. It may do what it names, as far as you may do that yourself at that moment."""
+    """Make an API token for a bot. It may do what it names, as far as you may do that yourself at that moment.
+
+    It outlives your session, so the request has your password (`currentPassword`), and a code of your second factor if
+    you have one (`totp`). You are mailed.
+    """
     try:
         permissions = parse_permissions(request.permissions)
     except ValueError:
         raise InvalidField("permissions") from None
     if permissions & NOT_FOR_TOKENS:
         raise InvalidField("permissions")
-    by, lifetime = call.principal, None if request.days is None else timedelta(days=request.days)
-    create = call.services.api_tokens.create
-    token, record = await call.run(create, request.name, permissions, by.actor, by.username, lifetime)
+    lifetime = None if request.days is None else timedelta(days=request.days)
+    own, made_by = OwnPassword(request.current_password, request.totp), (call.require_admin(), call.principal)
+    create = call.services.team_credentials.create_token
+    token, record = await create(request.name, permissions, lifetime, *made_by, own, call.caller)
     return CreateTokenReply(
         message=call.message("token_created", name=record.name), token=token, record=token_fields(record)
     )

@@ -7,8 +7,19 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from regsvc.accounts.team_credentials import CONFIRMATION_REFUSALS, OwnPassword
 from regsvc.api.base import ApiHandler
-from regsvc.api.messages import EpochMilliseconds, MessageReply, Output, Reply, Request, Username, to_reply
+from regsvc.api.messages import (
+    EpochMilliseconds,
+    MessageReply,
+    Output,
+    Password,
+    Reply,
+    Request,
+    Totp,
+    Username,
+    to_reply,
+)
 from regsvc.api.route import ADMIN, PUBLIC, Routes
 from regsvc.auth.team_accounts import CODE_VALID
 from regsvc.core import errors
@@ -75,13 +86,23 @@ async def show_team_chat(call: ApiHandler) -> TeamChatReply:
     )
 
 
-@ROUTES.add("POST", "/api/admin/team-chat/code", ADMIN, errors.Forbidden)
-async def make_chat_code(call: ApiHandler) -> ChatCodeReply:
-    """Make a code that links a chat account to yourself, once and within ten minutes. API tokens cannot."""
-    session = call.require_admin()
-    if call.principal.is_token:
-        raise errors.Forbidden
-    code = await call.run(call.services.team_accounts.issue_code, session.user_id)
+class ChatCodeRequest(Request, frozen=True, kw_only=True):
+    """One's own password, and a code of the second factor if there is one."""
+
+    current_password: Password | None = None
+    totp: Totp | None = None
+
+
+@ROUTES.add("POST", "/api/admin/team-chat/code", ADMIN, errors.Forbidden, *CONFIRMATION_REFUSALS)
+async def make_chat_code(call: ApiHandler, request: ChatCodeRequest) -> ChatCodeReply:
+    """Make a code that links a chat account to yourself, once and within ten minutes. API tokens cannot.
+
+    The account outlives your session, so the request has your password (`currentPassword`), and a code of your second
+    factor if you have one (`totp`). You are mailed.
+    """
+    own = OwnPassword(request.current_password, request.totp)
+    issue = call.services.team_credentials.issue_chat_code
+    code = await issue(call.require_admin(), call.principal, own, call.caller)
     return ChatCodeReply(message=call.message("chat_code"), code=code, valid_seconds=int(CODE_VALID.total_seconds()))
 
 

@@ -20,6 +20,7 @@ from regsvc.api.messages import (
     Reply,
     Request,
     Status,
+    Totp,
     Username,
     Warnings,
     to_reply,
@@ -33,13 +34,6 @@ from regsvc.users.signals import Source as SignalSource
 
 ROUTES: Final = Routes()
 
-Totp = Annotated[
-    str,
-    Meta(
-        description="A code of the authenticator app, or a recovery code, if there is a second factor.",
-        examples=["123456"],
-    ),
-]
 Address = Annotated[str, Meta(description="An IP address.", examples=["203.0.113.7"])]
 SessionId = Annotated[
     str, Meta(description="Names the session, for a request to end it.", examples=["3f2a9c1be07d4586a1c20b9e"])
@@ -430,3 +424,39 @@ async def end_session(call: ApiHandler, request: EndSessionRequest) -> MessageRe
     end = call.services.session_ending.end_own
     await call.run(end, call.require_session(), request.session, call.caller.address)
     return MessageReply(message=call.message("session_ended"))
+
+
+class MadeReply(Reply, frozen=True, kw_only=True):
+    """Things that the user made as a member of the team and that have not ended; none for a player."""
+
+    sessions: Annotated[
+        list[str], Meta(description="When the sessions at /admin began (UTC).", examples=[["2026-11-28 09:30"]])
+    ]
+    tokens: Annotated[list[str], Meta(description="Names of API tokens.", examples=[["discord-bot"]])]
+    links: Annotated[list[str], Meta(description="For whom password links were handed over.", examples=[["Alice"]])]
+    invitations: Annotated[list[str], Meta(description="Ids of invitations.", examples=[["7"]])]
+    chat_accounts: Annotated[list[str], Meta(description="Platforms of chat accounts.", examples=[["discord"]])]
+
+
+class EndMadeRequest(Request, frozen=True, kw_only=True):
+    current_password: Password
+
+
+@ROUTES.add("GET", "/api/user/made", USER)
+async def list_made(call: ApiHandler) -> MadeReply:
+    """List what outlives a change of your password if you are in the team: sessions at /admin, tokens, links."""
+    made = await call.run(call.services.team_credentials.list_own, call.require_session())
+    return MadeReply(
+        sessions=made.get("sessions", []),
+        tokens=made.get("tokens", []),
+        links=made.get("links", []),
+        invitations=made.get("invitations", []),
+        chat_accounts=made.get("chatAccounts", []),
+    )
+
+
+@ROUTES.add("POST", "/api/user/made/end", USER, errors.WrongPassword, errors.RateLimited, errors.AuthMeUnavailable)
+async def end_made(call: ApiHandler, request: EndMadeRequest) -> MessageReply:
+    """End all of it but this session, as after a password that a stranger may have known."""
+    await call.services.team_credentials.end_own(call.require_session(), request.current_password, call.caller)
+    return MessageReply(message=call.message("made_ended"))

@@ -21,15 +21,18 @@ from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.accounts.team import LostRights, TeamRoles
+from regsvc.accounts.team_credentials import TeamCredentials
 from regsvc.allowlist.profiles import Profiles
 from regsvc.allowlist.run import AllowlistRunner, ListReport, keeps_list, read_list_config
 from regsvc.api.services import Services
 from regsvc.app.context import AppContext
 from regsvc.auth.api_tokens import ApiTokens
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
+from regsvc.auth.entitlement import MadeThings
 from regsvc.auth.hashing import HashPool, PasswordHashing
 from regsvc.auth.invitations import Invitations
 from regsvc.auth.login_limits import LoginDelays, LoginLimits
+from regsvc.auth.made_by_right import MadeByRight
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, StatusRateLimits
 from regsvc.auth.second_factor import SecondFactors
@@ -106,6 +109,7 @@ from regsvc.users.credential_rules import BedrockNames, CredentialRules
 from regsvc.users.export import UserExport
 from regsvc.users.gates import Gates
 from regsvc.users.notes import Notes
+from regsvc.users.password_notices import PasswordNotices
 from regsvc.users.questions import Questions
 from regsvc.users.retention import Retention, find_reapply_at_after
 from regsvc.users.transitions import Transitions
@@ -182,7 +186,7 @@ class App:
         """Sessions, durable limits, the audit log, live events for admins."""
         auth = self._config.auth
         self.audit = self.services.audit = Audit(self._now)
-        self.team = Team(self.context.level_of, self.context.protected_level_of)
+        self.team = Team(self.context.level_of, self.context.protected_level_of, self._needs_second_factor)
         self.sessions = self.services.sessions = Sessions(
             signing=self.context.keys.signing,
             now=self._now,
@@ -200,12 +204,10 @@ class App:
         self.limits = DurableLimits(self._now)
         self.retention = Retention(self._database, self._config.retention, self.audit, self._now)
         self.api_tokens = self.services.api_tokens = ApiTokens(self.team, self.audit, self._now)
-        self.team_accounts = self.services.team_accounts = TeamAccounts(
-            self._secrets, self.limits, self.team, self.audit, self._now, self._needs_second_factor
-        )
-        self.invitations = self.services.invitations = Invitations(
-            self._secrets, self.team, self.audit, self._now, self.base_url
-        )
+        accounts = TeamAccounts(self._secrets, self.limits, self.team, self.audit, self._now)
+        self.team_accounts = self.services.team_accounts = accounts
+        invitations = Invitations(self._secrets, self.team, self.audit, self._now, self.base_url)
+        self.invitations = self.services.invitations = invitations
         self.events = self.services.events = EventStreams(self.worker, self._may_go_on_listening)
 
     def _wire_passwords(self) -> None:
@@ -234,6 +236,9 @@ class App:
             guesses=verification.tries_per_client,
         )
         self.links = PasswordLinks(self._secrets, now, self.team)
+        kinds: dict[str, MadeThings] = {"sessions": self.sessions, "links": self.links, "tokens": self.api_tokens}
+        kinds |= {"invitations": self.invitations, "chatAccounts": self.team_accounts}
+        self.made_by_right = MadeByRight(self._database, kinds, self.audit)
         self.application_tokens = ApplicationTokens(self._secrets)
         self.outbox = Outbox(
             now,
@@ -330,9 +335,12 @@ class App:
         self.questions = Questions(self.mail_queue, self.webhook, self.audit, self._now)
         told, tell = (self.mail_queue, self.webhook, self.console), self.team_chat_queue.tell_applicant
         self.transitions = Transitions(self.audit, *told, self._now, gates=self.gates, tell_applicant=tell)
-        sync_context = SyncContext(
-            self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
+        chats, links = self.team_chat_queue, self.links
+        self.password_notices = PasswordNotices(
+            self.mail_queue, chats.platforms, chats.tell_of_password, links, self.limits, self.live, self._now
         )
+        done = self.transitions, self.audit, self._now, context.uuids.find, self.console, self.password_notices
+        sync_context = SyncContext(self._database, players, *done)
         self.reconciler = Reconciler(sync_context, self.live, context.operators.names)
         self.allowlist = self._make_allowlist()
         self.sync = self.services.sync = SyncService(
@@ -384,7 +392,7 @@ class App:
         database, worker, now = self._database, self.worker, self._now
         self.access = AccountAccess(database, self.reconciler, self.console, self.live, self.team)
         told = self.transitions, self.questions, self.mail_queue
-        self.services.decisions = Decisions(self.access, self.reconciler, *told, now)
+        self.services.decisions = Decisions(self.access, self.reconciler, *told, self.limits, now)
         limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
         self.checker = PasswordChecker(
             worker, self.reconciler, self.known_clients, self.hashing, limits, self.audit, self.second_factors, now
@@ -409,18 +417,10 @@ class App:
     def _wire_password_changes(self) -> None:
         """Passwords: changed, forgotten, handed over."""
         database, rules = self._database, self.credential_rules
+        checked = self.hashing, self.checker, rules, self.access, self.reconciler
+        ended = self.sessions, self.links, self.made_by_right, self.known_clients
         self.services.password_changes = PasswordChanges(
-            worker=self.worker,
-            hashing=self.hashing,
-            checker=self.checker,
-            rules=rules,
-            access=self.access,
-            reconciler=self.reconciler,
-            sessions=self.sessions,
-            links=self.links,
-            known_clients=self.known_clients,
-            audit=self.audit,
-            now=self._now,
+            self.worker, *checked, *ended, self.password_notices, self.audit, self._now
         )
         self.services.password_mails = PasswordMails(
             database=database,
@@ -435,7 +435,11 @@ class App:
             limits=self.limits,
             audit=self.audit,
             base_url=self.base_url,
+            now=self._now,
         )
+
+        makers = self.api_tokens, self.team_accounts, self.services.password_mails, self.mail_queue, self.made_by_right
+        self.services.team_credentials = TeamCredentials(self._database, self.worker, self.checker, *makers)
 
     def _wire_chat(self) -> None:
         """Links to chat accounts."""
@@ -526,6 +530,7 @@ class App:
             email_policy=self.email_policy,
             links=self.links,
             mail_queue=self.mail_queue,
+            notices=self.password_notices,
             reconciler=self.reconciler,
             audit=self.audit,
             team=self.team,
@@ -579,11 +584,7 @@ class App:
             database=self._database,
             team=self.team,
             access=self.access,
-            sessions=self.sessions,
-            links=self.links,
-            tokens=self.api_tokens,
-            accounts=self.team_accounts,
-            invitations=self.invitations,
+            made=self.made_by_right,
             audit=self.audit,
             operators=operators.names,
             level_of=self.context.protected_level_of,
@@ -595,7 +596,7 @@ class App:
         find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code
         services.users = UserList(self.context.is_operator, self.gates, find_accounts, requires_code)
         services.user_details = UserDetailsLoader(services.users, self.gates, self.questionnaire_results.find_of, now)
-        services.notes = Notes(self._database, self.audit, now)
+        services.notes = Notes(self._database, self.limits, self.audit, now)
         services.mail_resender = MailResender(
             self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
         )

@@ -2,28 +2,33 @@
 
 import hashlib
 import hmac
+import re
 import secrets
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from peewee import IntegrityError
 
+from regsvc.auth.entitlement import Entitlements, OpenThing, Origin, find_cause, find_rights
 from regsvc.auth.rate_limits import MemoryLimits
-from regsvc.auth.sessions import Ended, find_rights, group_ended
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
-from regsvc.core.errors import Forbidden, NoSuchToken, TokenNameTaken, Unauthorized
-from regsvc.core.rights import EVERYTHING, NOT_FOR_TOKENS, Permission, Rights, Team
-from regsvc.core.text import name_key
+from regsvc.core.errors import Forbidden, InvalidField, NoSuchToken, TokenNameTaken, Unauthorized
+from regsvc.core.rights import EVERYTHING, NO_RIGHTS, NOT_FOR_TOKENS, Permission, Rights, Team
+from regsvc.core.text import look_key, name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import Invitation, Link, Token
 
 API_TOKEN_PREFIX: Final = "cmp_"  # noqa: S105 - it marks a token, and is none
 MAX_NAME: Final = 40
+NAME_PATTERN: Final = "[A-Za-z0-9_.-]+"
+"""Names of tokens stand in the audit log: none can look like another one, or like the end of a line."""
+USUAL_DAYS: Final = 90
+"""For how many days a token works unless its maker says otherwise."""
 _ALPHABET: Final = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _PUBLIC, _SECRET = 10, 40
 _LENGTH: Final = len(API_TOKEN_PREFIX) + _PUBLIC + 1 + _SECRET
@@ -53,6 +58,7 @@ class ApiTokens:
 
     def __init__(self, team: Team, audit: Audit, now: Clock) -> None:
         self._team = team
+        self._entitlements = Entitlements(team, now)
         self._audit = audit
         self._now = now
         self._limits = MemoryLimits(now)
@@ -65,12 +71,18 @@ class ApiTokens:
         by: Actor,
         made_by: str | None,
         lifetime: timedelta | None,
+        *,
+        has_second_factor: bool = False,
     ) -> tuple[str, TokenRecord]:
         """Make a token and return it, which is possible only now, with its record.
 
         `made_by` is the name of the user whose rights limit it; None: the host. `lifetime` None: until it is revoked.
-        Raises `Forbidden` for what no token may do, or its maker may not, and `TokenNameTaken`.
+        `has_second_factor`: whether the maker has shown one.
+        Raises `Forbidden` for what no token may do, or its maker may not, `InvalidField` for a name that no token may
+        have, and `TokenNameTaken` for that of an active one, or one that looks like it.
         """
+        if re.fullmatch(NAME_PATTERN, name) is None or len(name) > MAX_NAME:
+            raise InvalidField("name")
         allowed = EVERYTHING if made_by is None else find_rights(self._team, made_by)
         for permission in sorted(permissions):
             if permission in NOT_FOR_TOKENS or not allowed.may(permission):
@@ -79,6 +91,9 @@ class ApiTokens:
         bearer, moment = f"{API_TOKEN_PREFIX}{public}_{secret}", self._now()
         try:
             with Token._meta.database.atomic():
+                active = Token.select(Token.active_name).where(Token.active_name.is_null(False))
+                if look_key(name) in {look_key(str(row.active_name)) for row in active}:
+                    raise TokenNameTaken
                 row = Token.create(
                     name=name,
                     active_name=name_key(name),
@@ -87,6 +102,7 @@ class ApiTokens:
                     permissions=" ".join(sorted(permissions)),
                     made_by=None if made_by is None else name_key(made_by),
                     maker=by.name,
+                    has_second_factor=has_second_factor,
                     created_at=moment,
                     expires_at=None if lifetime is None else moment + lifetime,
                 )
@@ -109,30 +125,24 @@ class ApiTokens:
             row = Token.get_or_none(Token.active_name == name_key(name))
             if row is None or not self._revoke(Token.id == row.id):
                 raise NoSuchToken
-            now, maker = self._now(), _shown(row)
+            now, token_id = self._now(), int(row.id)  # in this order: what is being made waits for the token's lock
             is_open = Invitation.revoked_at.is_null()
-            Invitation.update(revoked_at=now).where(Invitation.maker == maker, is_open).execute()
-            Link.update(redeemed_at=now).where(Link.maker == maker, Link.redeemed_at.is_null()).execute()
+            Invitation.update(revoked_at=now).where(Invitation.token_id == token_id, is_open).execute()
+            Link.update(redeemed_at=now).where(Link.token_id == token_id, Link.redeemed_at.is_null()).execute()
             self._audit.record("token.revoked", by, None, {"name": row.name})
         return str(row.name)
 
-    def revoke_of(self, maker: str) -> int:
-        """Revoke all tokens that this user made, who has lost the right; return their number."""
-        return self._revoke(Token.made_by == name_key(maker))
+    def list_open(self, owner: str | None = None) -> Iterator[OpenThing]:
+        """Return the active tokens, as `MadeThings` does."""
+        active = Token.active_name.is_null(False)
+        whose = Token.made_by.is_null(False) if owner is None else Token.made_by == owner
+        for row in Token.select().where(active, whose):
+            cause = self._entitlements.find_cause(_origin(row), None, is_kept=True)
+            yield OpenThing(row.id, str(row.made_by), row.name, cause)
 
-    def revoke_unentitled(self, dismissed: Collection[str]) -> Ended:
-        """Revoke tokens whose makers have no rights any more, or are in `dismissed`: none revives with the right."""
-        columns = (Token.id, Token.name, Token.made_by, Token.created_at)
-        active = Token.select(*columns).where(Token.active_name.is_null(False), Token.made_by.is_null(False))
-        lost = {
-            row.id: (str(row.made_by), row.name)
-            for row in active
-            if row.made_by in dismissed
-            or not find_rights(self._team, str(row.made_by), row.created_at, is_kept=True).permissions
-        }
-        if lost:
-            self._revoke(Token.id.in_(list(lost)))
-        return group_ended(lost.values())
+    def end(self, ids: Sequence[int]) -> None:
+        """Revoke the tokens with these ids."""
+        self._revoke(Token.id.in_(list(ids)))
 
     def authenticate(self, bearer: str, caller: Caller, permission: Permission | None) -> VerifiedSession:
         """Return the token as a session of its maker.
@@ -158,6 +168,14 @@ class ApiTokens:
             raise Forbidden(permission=permission)
         return session
 
+    def require_current(self, session: VerifiedSession, permission: Permission | None) -> None:
+        """Raise `Unauthorized` if the token has ended, and `Forbidden` if it lacks the permission by now."""
+        row = Token.get_or_none(Token.public_part == session.jti)
+        if row is None or not self._is_active(row):
+            raise Unauthorized
+        if not self._rights_of(row).may(permission):
+            raise Forbidden(permission=permission)
+
     def is_still_valid(self, session: VerifiedSession) -> bool:
         """Return whether a streaming response to this token may go on."""
         row = Token.get_or_none(Token.public_part == session.jti)
@@ -175,10 +193,12 @@ class ApiTokens:
         return row.revoked_at is None and (row.expires_at is None or bool(self._now() < row.expires_at))
 
     def _rights_of(self, row: Token) -> Rights:
-        allowed = EVERYTHING if row.made_by is None else find_rights(self._team, row.made_by, row.created_at)
-        named = {permission for permission in allowed.permissions if permission in row.permissions.split()}
+        state = self._entitlements.state_of(_origin(row))
+        if find_cause(_origin(row), None, state, self._now()) is not None:
+            return NO_RIGHTS
+        named = {permission for permission in state.rights.permissions if permission in row.permissions.split()}
         # below the host, so that no token acts on the highest operators
-        return Rights(frozenset(named) - NOT_FOR_TOKENS, min(allowed.rank, EVERYTHING.rank - 1))
+        return Rights(frozenset(named) - NOT_FOR_TOKENS, min(state.rights.rank, EVERYTHING.rank - 1))
 
     def _as_session(self, row: Token) -> VerifiedSession:
         return VerifiedSession(
@@ -192,11 +212,17 @@ class ApiTokens:
             token_generation=0,
             rights=self._rights_of(row),
             maker=row.made_by or "",
+            token_id=int(row.id),
+            has_second_factor=bool(row.has_second_factor),
         )
 
     def _revoke(self, which: object) -> int:
         is_active = Token.revoked_at.is_null()
         return int(Token.update(revoked_at=self._now(), active_name=None).where(which, is_active).execute())
+
+
+def _origin(row: Token) -> Origin:
+    return Origin(row.made_by, row.created_at, bool(row.has_second_factor))
 
 
 def _shown(row: Token) -> str:

@@ -3,7 +3,7 @@
 The link carries a token in its fragment (after `#`); the token is not stored (`regsvc.auth.derived_secrets`).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 from peewee import Database
 
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
-from regsvc.auth.sessions import Ended, find_rights, group_ended
+from regsvc.auth.entitlement import EndCause, Entitlements, OpenThing, Origin, require_active_token
 from regsvc.core.clock import Clock
 from regsvc.core.errors import (
     Forbidden,
@@ -22,7 +22,7 @@ from regsvc.core.errors import (
     NoSuchInvitation,
     RateLimited,
 )
-from regsvc.core.rights import EVERYTHING, GRANTS, Permission, Team
+from regsvc.core.rights import GRANTS, Permission, Team
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows
@@ -56,7 +56,7 @@ class Invitations:
     def __init__(self, secrets: DerivedSecrets, team: Team, audit: Audit, now: Clock, base_url: str) -> None:
         self._base_url = base_url
         self._secrets = secrets
-        self._team = team
+        self._entitlements = Entitlements(team, now)
         self._audit = audit
         self._now = now
 
@@ -68,17 +68,23 @@ class Invitations:
         by: Actor,
         made_by: str | None,
         ends_at: datetime | None = None,
+        *,
+        token_id: int | None = None,
+        has_second_factor: bool = False,
     ) -> tuple[str, InvitationRecord]:
         """Make an invitation for so many registrations; return its link, which is possible only now, and its record.
 
         `made_by` is the name of the user with whose right it ends; None: the host. `ends_at`: the end of the API token
-        with which it is made, which it does not outlive. Raises `Forbidden` for a maker who may not review, and
-        `RateLimited`.
+        `token_id` with which it is made, which it does not outlive. Raises `Forbidden` for a maker who may not review,
+        `Unauthorized` for a token that has ended, and `RateLimited`.
         """
         made_by = None if made_by is None else name_key(made_by)
-        self._require_reviewer(made_by)
         moment, database = self._now(), Invitation._meta.database
         with database.atomic():
+            require_active_token(token_id, moment)
+            origin = Origin(made_by, moment, has_second_factor, token_id)
+            if self._entitlements.find_cause(origin, Permission.USERS_REVIEW) is not None:
+                raise Forbidden(permission=Permission.USERS_REVIEW)
             if made_by is not None:
                 self._require_few(database, made_by, moment)
             row = Invitation.create(
@@ -88,6 +94,8 @@ class Invitations:
                 used=0,
                 made_by=made_by,
                 maker=by.name,
+                token_id=token_id,
+                has_second_factor=has_second_factor,
                 created_at=moment,
                 expires_at=min(moment + lifetime, ends_at or moment + lifetime),
             )
@@ -116,7 +124,7 @@ class Invitations:
         row = None if row_id is None else Invitation.get_or_none(Invitation.id == row_id)
         if row is None or not self._secrets.is_link_token(token, int(row.id), row.nonce, _PURPOSE):
             raise InvitationInvalid
-        if row.revoked_at is not None or not self._is_entitled(row.made_by, row.created_at):
+        if row.revoked_at is not None or self._find_cause(row) is not None:
             raise InvitationRevoked
         if row.expires_at <= self._now():
             raise InvitationExpired
@@ -127,28 +135,23 @@ class Invitations:
     def redeem(self, invitation: InvitationRecord) -> None:
         """Use the invitation for a registration, inside the transaction of that; raises as `find` for a lost race."""
         is_open = Invitation.revoked_at.is_null() & (Invitation.used < Invitation.uses)
-        used = Invitation.update(used=Invitation.used + 1).where((Invitation.id == invitation.id) & is_open)
-        if not used.execute():
-            is_revoked = Invitation.get_by_id(invitation.id).revoked_at is not None
-            raise InvitationRevoked if is_revoked else InvitationUsedUp
+        used = Invitation.update(used=Invitation.used + 1).where((Invitation.id == invitation.id) & is_open).execute()
+        row = Invitation.get_by_id(invitation.id)
+        if not used:
+            raise InvitationRevoked if row.revoked_at is not None else InvitationUsedUp
+        if self._find_cause(row) is not None:
+            raise InvitationRevoked
 
-    def revoke_of(self, maker: str) -> int:
-        """Revoke all invitations that this user made, who has lost the right; return their number."""
-        return self._revoke(Invitation.made_by == name_key(maker))
-
-    def revoke_unentitled(self, dismissed: Collection[str]) -> Ended:
-        """Revoke those whose makers may not review any more, or are in `dismissed`: none revives with the right."""
+    def list_open(self, owner: str | None = None) -> Iterator[OpenThing]:
+        """Return the invitations that can still be used, as `MadeThings` does."""
         is_open = Invitation.revoked_at.is_null() & (Invitation.expires_at > self._now())
-        columns = (Invitation.id, Invitation.made_by, Invitation.created_at)
-        rows = Invitation.select(*columns).where(is_open, Invitation.made_by.is_null(False))
-        lost = {
-            it.id: (str(it.made_by), str(it.id))
-            for it in rows
-            if it.made_by in dismissed or not self._is_entitled(it.made_by, it.created_at, is_kept=True)
-        }
-        if lost:
-            self._revoke(Invitation.id.in_(list(lost)))
-        return group_ended(lost.values())
+        whose = Invitation.made_by.is_null(False) if owner is None else Invitation.made_by == owner
+        for row in Invitation.select().where(is_open, whose):
+            yield OpenThing(row.id, str(row.made_by), str(row.id), self._find_cause(row, is_kept=True))
+
+    def end(self, ids: Sequence[int]) -> None:
+        """Revoke the invitations with these ids."""
+        self._revoke(Invitation.id.in_(list(ids)))
 
     def purge(self, kept: timedelta) -> int:
         """Delete invitations that ended so long ago; return their number."""
@@ -161,13 +164,9 @@ class Invitations:
         if Invitation.select().where(is_recent).count() >= _MOST_MADE:
             raise RateLimited(round(_PERIOD.total_seconds()))
 
-    def _require_reviewer(self, maker: str | None) -> None:
-        if not self._is_entitled(maker):
-            raise Forbidden(permission=Permission.USERS_REVIEW)
-
-    def _is_entitled(self, maker: str | None, since: datetime | None = None, *, is_kept: bool = False) -> bool:
-        rights = EVERYTHING if maker is None else find_rights(self._team, maker, since, is_kept=is_kept)
-        return rights.may(Permission.USERS_REVIEW)
+    def _find_cause(self, row: Invitation, *, is_kept: bool = False) -> EndCause | None:
+        origin = Origin(row.made_by, row.created_at, bool(row.has_second_factor), row.token_id)
+        return self._entitlements.find_cause(origin, Permission.USERS_REVIEW, is_kept=is_kept)
 
     def _revoke(self, which: Any) -> int:
         open_ones = Invitation.update(revoked_at=self._now()).where(which, Invitation.revoked_at.is_null())

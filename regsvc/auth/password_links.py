@@ -3,16 +3,15 @@
 The link carries a token in its fragment (after `#`); the token is not stored (`regsvc.auth.derived_secrets`).
 """
 
-from collections.abc import Collection
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
-from regsvc.auth.sessions import Ended, find_rights, group_ended
+from regsvc.auth.entitlement import EndCause, Entitlements, OpenThing, Origin, require_active_token
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ResetTokenInvalid
 from regsvc.core.rights import Permission, Team
-from regsvc.core.text import name_key
 from regsvc.database.bulk import redate
 from regsvc.database.models import Link, User
 
@@ -22,6 +21,8 @@ LIFETIMES: Final[dict[str, timedelta]] = {
     "reset": timedelta(minutes=30),
     "first_password": timedelta(days=7),
 }
+UNDO_LIFETIME: Final = timedelta(days=3)
+"""Lifetime of a link that undoes a change: some players read their mail after the weekend."""
 HANDOVER_LIFETIME: Final = timedelta(hours=1)
 """Lifetime of a link that an operator hands over."""
 
@@ -37,7 +38,7 @@ class PasswordLinks:
     def __init__(self, secrets: DerivedSecrets, now: Clock, team: Team) -> None:
         self._secrets = secrets
         self._now = now
-        self._team = team
+        self._entitlements = Entitlements(team, now)
 
     def issue(self, user_id: int, purpose: LinkPurpose, email_key: str) -> Link:
         """Create a link for the reader of this address; it expires after its purpose's lifetime.
@@ -47,23 +48,24 @@ class PasswordLinks:
         """
         return self._issue(user_id, purpose, email_key, LIFETIMES[purpose])
 
-    def issue_for_handover(self, user_id: int, operator: str | None, maker: str, ends_at: datetime | None) -> Link:
+    def issue_for_handover(self, user_id: int, maker: str, origin: Origin, ends_at: datetime | None) -> Link:
         """Create a link to hand over; it proves no address. Revokes the user's earlier one.
 
-        It is void once this operator is none any more. None: the host, on the command line. `maker`: who makes it, as
-        the audit log shows them; `ends_at`: the end of the API token with which it is made, which it does not outlive.
+        It works as long as its origin entitles to it. `maker`: who makes it, as the audit log shows them; `ends_at`:
+        the end of the API token with which it is made, which it does not outlive. Raises `Unauthorized` if that has
+        ended.
         """
-        issued_by = None if operator is None else name_key(operator)
+        require_active_token(origin.token_id, self._now())
         lifetime = HANDOVER_LIFETIME if ends_at is None else min(HANDOVER_LIFETIME, ends_at - self._now())
-        return self._issue(user_id, "reset", _NOT_MAILED, lifetime, issued_by=issued_by, maker=maker)
+        made = {"issued_by": origin.maker, "maker": maker, "token_id": origin.token_id}
+        made["has_second_factor"] = origin.has_second_factor
+        return self._issue(user_id, "reset", _NOT_MAILED, lifetime, **made)
 
-    def _issue(
-        self, user_id: int, purpose: LinkPurpose, email_key: str, lifetime: timedelta, **made_by: str | None
-    ) -> Link:
+    def _issue(self, user_id: int, purpose: LinkPurpose, email_key: str, lifetime: timedelta, **made: Any) -> Link:
         moment = self._now()
         is_mailed = Link.email_key != _NOT_MAILED
         is_same_kind = (Link.purpose == purpose) & (is_mailed if email_key else ~is_mailed)
-        self._revoke((Link.user == user_id) & is_same_kind)
+        self._revoke((Link.user == user_id) & is_same_kind & ~Link.undoes)
         return Link.create(
             user=user_id,
             purpose=purpose,
@@ -71,17 +73,37 @@ class PasswordLinks:
             nonce=new_nonce(),
             created_at=moment,
             expires_at=moment + lifetime,
-            **made_by,
+            **made,
         )
+
+    def issue_undo(self, user_id: int, email_key: str) -> None:
+        """Create the link that takes the account back for the reader of this address, or prolong the one there is.
+
+        No change of the account ends it, also not one of the address: the change may be a thief's, and not their last.
+        Only another such link does, for an address that was the user's before (`redeem`).
+        """
+        moment = self._now()
+        is_open = self._is_undo(user_id, email_key) & (Link.expires_at > moment)
+        expires_at = moment + UNDO_LIFETIME
+        if Link.update(expires_at=expires_at).where(is_open).execute() == 0:
+            row = {"user": user_id, "purpose": "reset", "email_key": email_key, "nonce": new_nonce(), "undoes": True}
+            Link.insert(**row, created_at=moment, expires_at=expires_at).execute()
+
+    def find_undo(self, user_id: int, email_key: str) -> Link | None:
+        """Return the link that takes the account back for the reader of this address, or None."""
+        row = Link.select(Link.id).where(self._is_undo(user_id, email_key)).order_by(Link.id.desc()).first()
+        return None if row is None else self.find_by_id(row.id)
+
+    def _is_undo(self, user_id: int, email_key: str) -> Any:
+        return (Link.user == user_id) & Link.undoes & (Link.email_key == email_key) & Link.redeemed_at.is_null()
 
     def find_by_id(self, row_id: int) -> Link | None:
         """Return the link if it can still be used.
 
-        None when it is used, expired, deleted with its user, mailed to an address the user no longer has, or made
-        by an operator who is none any more.
+        None when it is used, expired, deleted with its user, mailed to an address the user no longer has (unless it
+        undoes just that), or when its maker could not hand it over today (`regsvc.auth.entitlement`).
         """
-        columns = (User.id, User.username, User.username_key, User.email_key)
-        link: Link | None = Link.select(Link, *columns).join(User).where(Link.id == row_id).first()
+        link: Link | None = _with_users().where(Link.id == row_id).first()
         return link if link is not None and self._is_active(link) else None
 
     def find(self, token: str) -> Link | None:
@@ -93,16 +115,22 @@ class PasswordLinks:
         return link
 
     def redeem(self, token: str) -> Link:
-        """Redeem the link and revoke the user's others. Raises `ResetTokenInvalid`, also for the loser of a race."""
+        """Redeem the link and revoke the user's others. Raises `ResetTokenInvalid`, also for the loser of a race.
+
+        Of links that undo a change, it revokes those for addresses that came later, if it is one itself: the address
+        that was the user's first has the last word.
+        """
         link = self.find(token)
         if link is None or self._revoke(Link.id == link.id) == 0:
             raise ResetTokenInvalid
-        self._revoke(Link.user == link.user.id)
+        self.revoke_all(link.user.id)
+        if link.undoes:
+            self._revoke((Link.user == link.user.id) & Link.undoes & (Link.id > link.id))
         return link
 
     def revoke_all(self, user_id: int) -> None:
-        """Revoke all links of a user who has a new password: none mailed before may set another."""
-        self._revoke(Link.user == user_id)
+        """Revoke all links of a user who has a new password: none mailed before may set another, but to undo it."""
+        self._revoke((Link.user == user_id) & ~Link.undoes)
 
     def token_of(self, link: Link) -> str:
         """Return the link's token, derived anew each time."""
@@ -114,38 +142,38 @@ class PasswordLinks:
         return int(Link.delete().where(Link.expires_at < self._now()).execute())
 
     def _is_active(self, link: Link) -> bool:
-        is_its_users = link.email_key in (_NOT_MAILED, link.user.email_key)
+        is_its_users = bool(link.undoes) or link.email_key in (_NOT_MAILED, link.user.email_key)
         is_open = link.redeemed_at is None and bool(link.expires_at > self._now())
-        return is_its_users and is_open and self._is_entitled(link)
+        return is_its_users and is_open and self._find_cause(link) is None
 
-    def _is_entitled(self, link: Link, *, is_kept: bool = False) -> bool:
-        """Whether its operator may still hand the link over: operators lose theirs with their right, or by a ban."""
-        if link.issued_by is None:
-            return True
-        rights = find_rights(self._team, link.issued_by, link.created_at, is_kept=is_kept)
-        return rights.may(Permission.USERS_MANAGE)
+    def _find_cause(self, link: Link, *, is_kept: bool = False) -> EndCause | None:
+        """Return why the link's maker could not hand it over today, or None, also for one that was mailed."""
+        if link.maker is None and link.issued_by is None:
+            return None
+        origin = Origin(link.issued_by, link.created_at, bool(link.has_second_factor), link.token_id)
+        find = self._entitlements.find_cause
+        return find(origin, Permission.USERS_MANAGE, target=link.user, is_kept=is_kept)
 
-    def revoke_of(self, issuer: str) -> int:
-        """Revoke the links that this member of the team handed over, who has another role now; return their number."""
-        return self._revoke(Link.issued_by == name_key(issuer))
+    def list_open(self, owner: str | None = None) -> Iterator[OpenThing]:
+        """Return the links that were handed over, as `MadeThings` does."""
+        is_open = Link.redeemed_at.is_null() & (Link.expires_at > self._now())
+        whose = Link.issued_by.is_null(False) if owner is None else Link.issued_by == owner
+        for link in _with_users().where(is_open, whose):
+            yield OpenThing(link.id, link.issued_by, link.user.username, self._find_cause(link, is_kept=True))
 
-    def revoke_unentitled(self, dismissed: Collection[str]) -> Ended:
-        """Revoke the links of operators who are none any more, or are in `dismissed`: none revives with the right."""
-        is_open = Link.issued_by.is_null(False) & Link.redeemed_at.is_null() & (Link.expires_at > self._now())
-        links = Link.select(Link, User.username).join(User).where(is_open)
-        lost = {
-            link.id: (str(link.issued_by), link.user.username)
-            for link in links
-            if link.issued_by in dismissed or not self._is_entitled(link, is_kept=True)
-        }
-        if lost:
-            self._revoke(Link.id.in_(list(lost)))
-        return group_ended(lost.values())
+    def end(self, ids: Sequence[int]) -> None:
+        """Revoke the links with these ids."""
+        self._revoke(Link.id.in_(list(ids)))
 
     def _revoke(self, which: object) -> int:
         """Revoke the matching links; returns how many could still have been used."""
         unredeemed = Link.redeemed_at.is_null()
         return int(Link.update(redeemed_at=self._now()).where(which, unredeemed).execute())
+
+
+def _with_users() -> Any:
+    columns = (User.id, User.username, User.username_key, User.email_key, User.status, User.role)
+    return Link.select(Link, *columns).join(User)
 
 
 def proves_address(link: Link) -> bool:

@@ -27,6 +27,7 @@ from regsvc.database.models import RateLimitWindow
 LimitCheck = tuple[str, str, Sequence[RateLimit]]
 """The scope (what is limited), the subject (a client, address or account), and the limits that apply."""
 
+_OF_A_MEMBER: Final = (RateLimit(600, timedelta(hours=1)), RateLimit(3000, timedelta(days=1)))
 MAX_KEYS = 20_000  # about 10 MB in memory
 
 _KEPT = timedelta(days=2)
@@ -131,6 +132,14 @@ class SharedLimits:
                 break
             hits, until = hits - window.hits, window.ends_at
         return _seconds_until(until, now)
+
+
+def team_writes(member: str) -> list[LimitCheck]:
+    """Return the limit on notes, questions and points of a member of the team and their tokens: they are kept for long.
+
+    `member` is a name in any spelling; "": the host on the command line, who is not limited.
+    """
+    return [("team.writes", member.lower(), _OF_A_MEMBER)] if member else []
 
 
 def in_total(

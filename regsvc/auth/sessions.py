@@ -6,17 +6,17 @@ Everything here is synchronous SQL.
 
 import hashlib
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
+from regsvc.auth.entitlement import EndCause, MakerState, OpenThing, Origin, find_cause
 from regsvc.auth.keys import SigningKeys
 from regsvc.core.caller import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.core.rights import NO_RIGHTS, Permission, Rights, Team
-from regsvc.core.text import name_key
 from regsvc.database import models
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import redate, upsert_query
@@ -54,38 +54,6 @@ class IssuedToken(NamedTuple):
 
     def __repr__(self) -> str:
         return f"IssuedToken(expires_at={self.expires_at!r})"
-
-
-Ended = Mapping[str, Sequence[str]]
-"""What was ended, in words for the team, by the lower-case name of the user by whose right it had been made."""
-
-
-def find_rights(team: Team, username: str, since: datetime | None = None, *, is_kept: bool = False) -> Rights:
-    """Return the rights of the user with this name now; none for an unknown name.
-
-    `since`: for what they made then, which a ban, for one, has ended since: it does not revive when the ban is lifted.
-    `is_kept`: with rights that AuthMe may merely hold (`Team.kept_rights_of`).
-    """
-    user = models.User
-    columns = (user.username, user.status, user.role)
-    found = user.select(*columns).where(user.username_key == name_key(username)).first()
-    rights = NO_RIGHTS
-    if found is not None:
-        rights = team.kept_rights_of(found) if is_kept else team.rights_of(found)
-    if since is None or not rights.permissions:
-        return rights
-    review = models.Review
-    is_later = (review.username_key == name_key(username)) & (review.reviewed_at >= since)
-    was_ended = review.select().where(is_later, review.transition.in_(("ban", "delete", "reopen"))).exists()
-    return NO_RIGHTS if was_ended else rights
-
-
-def group_ended(ended: Iterable[tuple[str, str]]) -> Ended:
-    """Return what was ended by its owner, from pairs of both."""
-    by_owner: dict[str, list[str]] = {}
-    for owner, what in ended:
-        by_owner.setdefault(owner, []).append(what)
-    return by_owner
 
 
 def public_id(jti: str) -> str:
@@ -203,6 +171,7 @@ class Sessions:
             started_at=row.created_at,
             token_generation=row.token_generation,
             rights=self._rights_of(row),
+            has_second_factor=row.has_second_factor,
         )
 
     def authenticate_admin(
@@ -259,32 +228,22 @@ class Sessions:
             sessions &= ~is_kept
         models.Session.delete().where(sessions).execute()
 
-    def revoke_admin(self, user_id: int) -> None:
-        """Revoke the sessions at /admin of a user who has another role now, so that none revives with the old one."""
-        models.Session.delete().where(models.Session.user == user_id, models.Session.audience == "admin").execute()
-
     def record_second_factor(self, jti: str) -> None:
         """Record that the user of this session has just shown a second factor."""
         models.Session.update(has_second_factor=True).where(models.Session.jti == jti).execute()
 
-    def revoke_unentitled(self, dismissed: Collection[str]) -> Ended:
-        """Revoke admins' sessions whose user has lost that right, so that none revives with it.
-
-        `dismissed` are the lower-case names of operators who lost it for a moment, even if they have it again.
-        """
+    def list_open(self, owner: str | None = None) -> Iterator[OpenThing]:
+        """Return the sessions at /admin, as `MadeThings` does."""
         user = models.User
-        query = models.Session.select(models.Session, user.username, user.username_key, user.status, user.role).join(
-            user
-        )
-        rows = query.where(models.Session.audience == "admin")
-        lost = {
-            row.jti: (row.user.username_key, row.ip or "-")
-            for row in rows
-            if row.user.username_key in dismissed or not self._keeps_rights(row)
-        }
-        if lost:
-            models.Session.delete().where(models.Session.jti.in_(list(lost))).execute()
-        return group_ended(lost.values())
+        columns = (models.Session, user.username, user.username_key, user.status, user.role)
+        query = models.Session.select(*columns).join(user).where(models.Session.audience == "admin")
+        for row in query if owner is None else query.where(user.username_key == owner):
+            cause = self._find_cause(row, self._team.kept_rights_of(row.user))
+            yield OpenThing(row.jti, row.user.username_key, f"{row.created_at:%Y-%m-%d %H:%M}", cause)
+
+    def end(self, ids: Sequence[str]) -> None:
+        """Revoke the sessions with these `jti`."""
+        models.Session.delete().where(models.Session.jti.in_(list(ids))).execute()
 
     def purge_expired(self) -> int:
         """Delete expired sessions; returns their number."""
@@ -323,21 +282,22 @@ class Sessions:
             and row.token_generation == row.user.token_generation
             and row.user.status != models.BANNED
             and now < row.last_seen_at + self._longest_idle.get(row.audience, timedelta())
-            and not self._lacks_second_factor(row)
+            and not (row.audience == "admin" and self._lacks_second_factor(row))
         )
 
     def _lacks_second_factor(self, row: models.Session) -> bool:
-        if row.audience != "admin" or row.has_second_factor:
-            return False
-        return self._needs_second_factor(self._team.kept_rights_of(row.user))
+        return self._find_cause(row, self._team.kept_rights_of(row.user)) == "second_factor"
 
-    def _keeps_rights(self, row: models.Session) -> bool:
-        return bool(self._team.kept_rights_of(row.user).permissions) and not self._lacks_second_factor(row)
+    def _find_cause(self, row: models.Session, rights: Rights) -> EndCause | None:
+        """Return why a session at /admin gives no rights (`regsvc.auth.entitlement`), or None."""
+        origin = Origin(row.user.username, row.created_at, row.has_second_factor)
+        return find_cause(origin, None, MakerState(rights, self._needs_second_factor(rights)), self._now())
 
     def _rights_of(self, row: models.Session) -> Rights:
-        if row.audience != "admin" or self._lacks_second_factor(row):
+        if row.audience != "admin":
             return NO_RIGHTS
-        return self._team.rights_of(row.user)
+        rights = self._team.rights_of(row.user)
+        return rights if self._find_cause(row, rights) is None else NO_RIGHTS
 
     def _revoke_oldest(self, user_id: int) -> None:
         newest_first = (

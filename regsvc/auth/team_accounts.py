@@ -6,22 +6,22 @@ the account may do is what the member may do at that moment.
 
 import re
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.entitlement import EndCause, Entitlements, OpenThing, Origin
 from regsvc.auth.rate_limits import DurableLimits, SharedLimits
-from regsvc.auth.sessions import Ended, group_ended
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ChatCodeInvalid, UserNotFound
-from regsvc.core.rights import Rights, Team
+from regsvc.core.rights import Team
 from regsvc.core.text import name_key, shorten, strip_invisible
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import redate
-from regsvc.database.models import ChatLink, Review, TeamChatLink, User
+from regsvc.database.models import TeamChatLink, User
 
 CODE_VALID: Final = timedelta(minutes=10)
 _ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -60,21 +60,23 @@ class TeamAccounts:
         team: Team,
         audit: Audit,
         now: Clock,
-        needs_second_factor: Callable[[Rights], bool],
     ) -> None:
-        self._needs_second_factor = needs_second_factor
+        self._entitlements = Entitlements(team, now)
         self._secrets = secrets
         self._limits = limits
-        self._team = team
         self._audit = audit
         self._now = now
 
-    def issue_code(self, user_id: int) -> str:
-        """Return a code that links one account to this user, once and within `CODE_VALID`; it ends an earlier one."""
+    def issue_code(self, user_id: int, *, has_second_factor: bool = False) -> str:
+        """Return a code that links one account to this user, once and within `CODE_VALID`; it ends an earlier one.
+
+        `has_second_factor`: whether the user has shown one, which the account then counts for.
+        """
         code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
         with TeamChatLink._meta.database.atomic():
             TeamChatLink.delete().where(TeamChatLink.user == user_id, TeamChatLink.linked_at.is_null()).execute()
-            TeamChatLink.create(user=user_id, code_hash=self._digest(code), created_at=self._now())
+            made = {"code_hash": self._digest(code), "created_at": self._now(), "has_second_factor": has_second_factor}
+            TeamChatLink.create(user=user_id, **made)
         return code
 
     def redeem(self, code: str, platform: str, account_id: str, name: str) -> str:
@@ -106,7 +108,7 @@ class TeamAccounts:
         """Link the account; return the member's name, or None, having changed nothing, if the code is not valid."""
         account, found = f"{platform}:{account_id}", TeamChatLink.code_hash == self._digest(code.strip().upper())
         link = TeamChatLink.select(TeamChatLink, User).join(User).where(found).first()
-        if link is None or self._now() - link.created_at > CODE_VALID or not self._is_entitled(link):
+        if link is None or self._now() - link.created_at > CODE_VALID or self._find_cause(link) is not None:
             return None
         if not TeamChatLink.update(code_hash=None).where(TeamChatLink.id == link.id, found).execute():
             return None  # another account was faster
@@ -122,18 +124,15 @@ class TeamAccounts:
     def find_member(self, platform: str, account_id: str) -> User | None:
         """Return the user for whom this account acts, whatever they may do now, or None.
 
-        A member who needs a second factor links the account by a code from /admin, where it was asked for. The account
-        that they linked as a player takes no more than their password.
+        Only an account that was linked with a code from /admin acts for anybody: the one that a player links takes no
+        more than a session of theirs.
         """
         account = f"{platform}:{account_id}"
         link = TeamChatLink.select(TeamChatLink, User).join(User).where(TeamChatLink.account == account).first()
-        if link is not None:
-            member: User | None = link.user if self._is_entitled(link) else None
-            return member
-        by_player: User | None = User.select().join(ChatLink).where(ChatLink.claimed_account == account).first()
-        if by_player is not None and self._needs_second_factor(self._team.rights_of(by_player)):
+        if link is None or self._find_cause(link) is not None:
             return None
-        return by_player
+        member: User = link.user
+        return member
 
     def list_accounts(self, user_id: int | None = None) -> list[LinkedAccount]:
         """Return the linked accounts of all members, or of one, by name."""
@@ -144,7 +143,7 @@ class TeamAccounts:
         return [
             LinkedAccount(link.user.username, link.platform, link.name or "", link.linked_at)
             for link in links
-            if self._is_entitled(link, is_kept=True)
+            if self._find_cause(link, is_kept=True) is None
         ]
 
     def unlink(self, username: str, platform: str, by: Actor) -> None:
@@ -156,21 +155,16 @@ class TeamAccounts:
                 raise UserNotFound
             self._audit.record("team_chat.unlinked", by, user.username, {"platform": platform})
 
-    def revoke_of(self, user_id: int) -> int:
-        """End all links of a member who has another role now; return their number."""
-        return int(TeamChatLink.delete().where(TeamChatLink.user == user_id).execute())
+    def list_open(self, owner: str | None = None) -> Iterator[OpenThing]:
+        """Return the linked accounts and the codes that are not used yet, as `MadeThings` does."""
+        links: Any = TeamChatLink.select(TeamChatLink, User).join(User)
+        for link in links if owner is None else links.where(User.username_key == owner):
+            cause = self._find_cause(link, is_kept=True)
+            yield OpenThing(link.id, link.user.username_key, link.platform or "code", cause)
 
-    def revoke_unentitled(self, dismissed: Collection[str]) -> Ended:
-        """End links of users without any right, or in `dismissed`: none revives with the right."""
-        links = TeamChatLink.select(TeamChatLink, User).join(User)
-        lost = {
-            link.id: (link.user.username_key, link.platform or "code")
-            for link in links
-            if link.user.username_key in dismissed or not self._is_entitled(link, is_kept=True)
-        }
-        if lost:
-            TeamChatLink.delete().where(TeamChatLink.id.in_(list(lost))).execute()
-        return group_ended(lost.values())
+    def end(self, ids: Sequence[int]) -> None:
+        """End the links, and the codes, with these ids."""
+        TeamChatLink.delete().where(TeamChatLink.id.in_(list(ids))).execute()
 
     def purge_expired(self) -> int:
         """Delete codes that were not used in time; return their number."""
@@ -178,14 +172,9 @@ class TeamAccounts:
         is_expired = TeamChatLink.linked_at.is_null() & (TeamChatLink.created_at <= self._now() - CODE_VALID)
         return int(TeamChatLink.delete().where(is_expired).execute())
 
-    def _is_entitled(self, link: TeamChatLink, *, is_kept: bool = False) -> bool:
-        """Whether the member has any right, and had no ban since: a right that returns revives no link."""
-        rights = self._team.kept_rights_of(link.user) if is_kept else self._team.rights_of(link.user)
-        if not rights.permissions:
-            return False
-        is_later = (Review.username_key == link.user.username_key) & (Review.reviewed_at >= link.created_at)
-        ended = is_later & (Review.user_id == link.user_id) & (Review.status_after != "approved")
-        return not Review.select().where(ended).exists()
+    def _find_cause(self, link: TeamChatLink, *, is_kept: bool = False) -> EndCause | None:
+        origin = Origin(link.user.username_key, link.created_at, bool(link.has_second_factor))
+        return self._entitlements.find_cause(origin, None, is_kept=is_kept)
 
     def _digest(self, code: str) -> str:
         return self._secrets.digest("team chat code", code)

@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from regsvc import __version__
+from regsvc.auth.api_tokens import MAX_NAME, NAME_PATTERN, USUAL_DAYS
 from regsvc.core.rights import (
     GRANTS,
     MAX_INVITATION,
@@ -336,13 +337,13 @@ def _add_token_actions(parser: argparse.ArgumentParser, common: argparse.Argumen
     create.add_argument(
         "--expires",
         type=_duration,
-        default=PERMANENT,
+        default=timedelta(days=USUAL_DAYS),
         metavar="DURATION",
-        help='such as "90 days"; default: permanent, until it is revoked',
+        help=f'such as "30 days"; default: {USUAL_DAYS} days; "permanent": until it is revoked',
     )
     actions.add_parser("list", help="list all tokens", parents=[common])
     revoke = actions.add_parser("revoke", help="end a token at once", parents=[common])
-    revoke.add_argument("name", metavar="NAME", type=_token_name)
+    revoke.add_argument("name", metavar="NAME")
 
 
 def _uses(text: str) -> int:
@@ -359,8 +360,8 @@ def _invitation_lifetime(text: str) -> timedelta:
 
 
 def _token_name(text: str) -> str:
-    if not re.fullmatch(r"[\w.-]{1,40}", text):
-        raise argparse.ArgumentTypeError("it is 1 to 40 letters, digits, dots, hyphens and underscores")
+    if not re.fullmatch(NAME_PATTERN, text) or len(text) > MAX_NAME:
+        raise argparse.ArgumentTypeError(f"it is 1 to {MAX_NAME} letters, digits, dots, hyphens and underscores")
     return text
 
 

@@ -96,6 +96,7 @@ def run_offline_command(args: argparse.Namespace, config: Config) -> int:
     """Run `migrate --to` or `restore`; return the exit status. Raises `StartupError`."""
     try:
         if args.command == "restore":
+            require_roots_alone(args.folder)
             restore_backup(args.folder, config, clock.now)
         else:
             to = read_url(args.to, "--to")

@@ -495,6 +495,11 @@ class MailSection:
     folder: Path = key.path("var/mail", 'Where the backend "folder" writes; the default follows server.state_dir.')
     templates: Path | None = key.optional_path('Folder with your own mail templates; "" uses the built-in ones.')
     max_attempts: int = key.integer(8, "Attempts before a mail is given up.", at_least=1, at_most=100)
+    password_changed_in_game: bool = key.flag(
+        True,
+        "Whether players are told when their password is changed in the game, by mail if they have proven an address; "
+        "of other changes they always are.",
+    )
     admins: tuple[str, ...] = key.names([], "Addresses notified of pending registrations.", check=check.mailbox)
     admin_digest: timedelta = key.duration("1 hour", "Shortest time between two such notifications.")
     remind_after: timedelta = key.duration(

@@ -147,7 +147,7 @@ class RegistrationSection:
     reapply_holds: ReapplyHolds = key.choice(
         "name",
         ReapplyHolds,
-        "What cannot apply again before that: the name, or the proven e-mail address, under any name, as well.",
+        "What cannot apply again before that: the name, or the proven e-mail address, in any spelling, as well.",
     )
     ask_expires: timedelta = key.duration(
         "14 days",
@@ -193,7 +193,8 @@ class VerificationSection:
     )
     limits_total_forgot: tuple[RateLimit, ...] = key.rate_limits(
         ["30 per hour", "100 per day"],
-        "Limits of links for forgotten passwords in total, beside limits_total; only those that are mailed count.",
+        "Limits of links for forgotten passwords in total, beside limits_total; only those that are mailed count. "
+        "Notices of passwords changed in the game have the same, counted apart.",
     )
 
 

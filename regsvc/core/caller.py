@@ -51,6 +51,10 @@ class VerifiedSession:
     token_generation: int
     rights: Rights = NO_RIGHTS
     maker: str = ""
+    token_id: int | None = None
+    """Of an API token."""
+    has_second_factor: bool = False
+    """Whether its login showed one; of an API token, whether its maker had."""
 
     @property
     def is_admin(self) -> bool:

@@ -37,12 +37,8 @@ class EmailAddress:
 
     @property
     def mailbox(self) -> str:
-        """The key without a tag (`+game`) and dots, for counting mails.
-
-        Many services deliver all these spellings to one person; where they do not, people share a limit.
-        """
-        local_part = self.key.rpartition("@")[0]
-        return f"{local_part.partition('+')[0].replace('.', '') or local_part}@{self.domain}"
+        """The mailbox to which the address leads: see `mailbox_of`."""
+        return mailbox_of(self.key)
 
     @property
     def local_part(self) -> str:
@@ -61,6 +57,19 @@ class EmailAddress:
     def envelope(self) -> str:
         """The address for SMTP: the local part untouched, the domain as A-label, which every server understands."""
         return f"{self.local_part}@{self.domain}"
+
+
+def mailbox_of(key: str) -> str:
+    """Return the key of an address without a tag (`+game`) and dots: what is counted, banned and compared by person.
+
+    Many services deliver all these spellings to one person. Where they do not, people share limits, and one is refused
+    for another's ban; an operator can create that user. Whose an address is never depends on it: a password link must
+    reach the very address. A quoted name is left as it is. The database computes the same for its columns.
+    """
+    local_part, _, domain = key.rpartition("@")
+    if '"' in local_part:
+        return key
+    return f"{local_part.partition('+')[0].replace('.', '') or local_part}@{domain}"
 
 
 def is_email_address(written: str) -> bool:

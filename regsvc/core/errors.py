@@ -319,6 +319,13 @@ WrongPassword = _define(
     "The current password, required to change it, is wrong.",
     field="currentPassword",
 )
+CurrentPasswordNeeded = _define(
+    "current_password_needed",
+    Category.INVALID,
+    "What is to be made outlives the session: the request needs the password of the account that makes it, and a code "
+    "of its second factor if there is one (`totp`).",
+    field="currentPassword",
+)
 CodeRequired = _define(
     "code_required",
     Category.INVALID,
@@ -367,7 +374,12 @@ class ReapplyLater(Refusal, code="reapply_later", category=Category.CONFLICT, fi
         super().__init__(fault, field=field, retry_after=seconds, remaining_seconds=seconds, reapply_at=reapply_at)
 
 
-EmailTaken = _define("email_taken", Category.CONFLICT, "Another user has this e-mail address.", field="email")
+EmailTaken = _define(
+    "email_taken",
+    Category.CONFLICT,
+    "Another user has this e-mail address; `fault` is `banned` where a banned one has another of the same mailbox.",
+    field="email",
+)
 RegistrationClosed = _define("registration_closed", Category.CONFLICT, "The host does not accept registrations.")
 TotpAlreadyOn = _define(
     "totp_already_on", Category.CONFLICT, "The user has a second factor, set up here or in the game."
@@ -392,6 +404,9 @@ AnswerTooLong = _define(
     "The answer has more than `maxLength` characters.",
     field="text",
     max_length=MAX_ANSWER,
+)
+TooManyNotes = _define(
+    "too_many_notes", Category.CONFLICT, "There are as many notes about the user as are possible.", field="username"
 )
 TooManyQuestions = _define(
     "too_many_questions", Category.CONFLICT, "The applicant was asked as often as is possible.", field="username"

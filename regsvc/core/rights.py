@@ -85,13 +85,20 @@ class RightsHolder(Protocol):
 class Team:
     """The rights of users: by the game's operators, and by roles."""
 
-    def __init__(self, level_of: Callable[[str], int], kept_level_of: Callable[[str], int] | None = None) -> None:
+    def __init__(
+        self,
+        level_of: Callable[[str], int],
+        kept_level_of: Callable[[str], int] | None = None,
+        needs_second_factor: Callable[[Rights], bool] = lambda rights: False,
+    ) -> None:
         """`level_of` returns the operator level of a name; 0: not an operator.
 
         `kept_level_of` returns 0 only where that is certain (`plugin_bridge.server.operators`); None: it always is.
+        `needs_second_factor` returns whether members with these rights need to have shown one.
         """
         self._level_of = level_of
         self._kept_level_of = kept_level_of or level_of
+        self.needs_second_factor = needs_second_factor
 
     def rank_of(self, member: RightsHolder) -> int:
         """Return the rank that protects a user, also one who is not approved."""

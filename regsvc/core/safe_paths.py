@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -89,6 +90,36 @@ def open_file(path: Path, root: Path = _TOP) -> int:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     with located(path, root) as (folder, name):
         return os.open(name, _OPENED, dir_fd=folder)
+
+
+def open_regular_file(path: Path, root: Path = _TOP) -> int:
+    """Return a descriptor to read a file that has content of its own, `located` so for root; no pipe is waited for.
+
+    Raises `PlantedLink`, and OSError for anything else, such as a folder.
+    """
+    if root == _TOP and os.geteuid() != 0:
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    else:
+        with located(path, root) as (folder, name):
+            opened = os.open(name, _OPENED, dir_fd=folder)
+    mode = os.fstat(opened).st_mode
+    if stat.S_ISREG(mode):
+        return opened
+    os.close(opened)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+
+
+def read_text_file(file: Traversable, encoding: str = "utf-8") -> str:
+    """Return the text of a file, opened as by `open_regular_file` where it is one of the file system.
+
+    Raises OSError and UnicodeDecodeError.
+    """
+    if not isinstance(file, Path):  # in an archive
+        return file.read_text(encoding)
+    with open(open_regular_file(file), encoding=encoding) as opened:
+        return opened.read()
 
 
 def replace_file(folder: int, name: str, text: str, *, mode: int, owner: tuple[int, int]) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 INVISIBLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Control characters except the line feed, line separators, and characters that change the writing direction."""
 _LINE_ENDS: Final = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+_LOOK_ALIKE: Final = str.maketrans("i10", "llo")
 MAX_REASON: Final = 4000
 """Characters of a reason."""
 MAX_ANSWER: Final = 4000
@@ -48,6 +49,11 @@ def clean_name(written: str) -> str:
 def name_key(name: str) -> str:
     """Return the key of a name: clean, and in lower case as in AuthMe's table."""
     return clean_name(name).lower()
+
+
+def look_key(name: str) -> str:
+    """Return the key of names that look alike, by I, l and 1 or 0 and O, as the database makes it of users' names."""
+    return name_key(name).translate(_LOOK_ALIKE)
 
 
 def draw_qr_code(text: str) -> str:

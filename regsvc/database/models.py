@@ -22,6 +22,8 @@ from peewee import (
     TextField,
 )
 
+from regsvc.core.email_address import mailbox_of
+
 UNKNOWN: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Read in place of a required date that cannot be read."""
 
@@ -171,6 +173,7 @@ class User(BaseModel):
     role = CharField(16, null=True)
     applied_role = CharField(16, null=True)
     look_key = CharField(255, index=True)  # generated: the same for names that look alike
+    mailbox = CharField(320, null=True, index=True)  # generated: that of email_key
     asked_at = UtcDateTimeField(null=True)
     answered_at = UtcDateTimeField(null=True)
     is_asked = BooleanField()  # generated: asked_at IS NOT NULL
@@ -180,6 +183,11 @@ class User(BaseModel):
     def proven_key(self) -> str | None:
         """The key of the address that the user has proven, or None; anybody may type another one in the game."""
         return self.email_key if self.is_email_verified else None
+
+    @property
+    def proven_mailbox(self) -> str | None:
+        """The mailbox to which the proven address leads, or None: one person has it under any number of addresses."""
+        return None if self.proven_key is None else mailbox_of(self.proven_key)
 
 
 AWAITS_REVIEW: Final[Any] = (User.status == PENDING) & (User.is_asked == False)  # noqa: E712 - SQL
@@ -202,6 +210,7 @@ class Review(BaseModel):
     reviewed_at = UtcDateTimeField()
     email_key = CharField(320, null=True, index=True)
     answers = TextField(null=True)
+    mailbox = CharField(320, null=True, index=True)  # generated: that of email_key
 
 
 class Note(BaseModel):
@@ -331,6 +340,7 @@ class Token(BaseModel):
     expires_at = UtcDateTimeField(null=True)
     last_used_at = UtcDateTimeField(null=True)
     revoked_at = UtcDateTimeField(null=True)
+    has_second_factor = BooleanField(default=False)
 
 
 class Invitation(BaseModel):
@@ -346,6 +356,8 @@ class Invitation(BaseModel):
     created_at = UtcDateTimeField()
     expires_at = UtcDateTimeField()
     revoked_at = UtcDateTimeField(null=True)
+    token_id = BigIntegerField(null=True)
+    has_second_factor = BooleanField(default=False)
 
 
 class Setting(BaseModel):
@@ -422,6 +434,9 @@ class Link(BaseModel):
     redeemed_at = UtcDateTimeField(null=True)
     issued_by = CharField(255, null=True)
     maker = CharField(255, null=True)
+    token_id = BigIntegerField(null=True)
+    has_second_factor = BooleanField(default=False)
+    undoes = BooleanField(default=False)
 
 
 class ChatRequest(BaseModel):
@@ -480,6 +495,7 @@ class TeamChatLink(BaseModel):
     code_hash = CharField(64, null=True, unique=True)
     created_at = UtcDateTimeField()
     linked_at = UtcDateTimeField(null=True)
+    has_second_factor = BooleanField(default=False)
 
 
 class TeamChatEvent(BaseModel):

@@ -15,11 +15,12 @@ from regsvc.auth.hashing import StoredPassword
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.clock import Clock
+from regsvc.core.email_address import mailbox_of
 from regsvc.core.errors import Refusal
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
-from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
+from regsvc.database.models import BANNED, PENDING, REJECTED, UNVERIFIED, User
 from regsvc.sync.effects import Effects, intent_effects
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account, UserRecord
@@ -116,17 +117,20 @@ class UserCreation:
     def insert(self, user: User, colliding: PlayerRow | None, by: Actor) -> None:
         """Insert a `new_user`, inside `transaction`, which yields `colliding`.
 
-        Only if a unique index refuses the row it looks why: first the name, then the address, on every database.
+        Only if a unique index refuses the row it looks why: first the name, then the address, on every database. Then
+        the mailbox, of those who register themselves: an operator creates whom they want.
 
         Raises `UsernameTaken`, `ReapplyLater` and `EmailTaken`.
         """
-        keeps_row = False
+        keeps_row, is_applicant = False, user.origin == "registered"
         if colliding is not None or not _insert_if_free(user):
             keeps_row = self._free_name(user.username_key, colliding)
             if user.email_key is not None:
-                self._require_address_free(user.email_key)
+                self._require_address_free(user.email_key, is_mailbox=is_applicant)
                 claim(user.email_key, self._audit)
             _insert(user)
+        elif user.email_key is not None and is_applicant:
+            self._require_address_free(user.email_key, own_id=user.id)
         if keeps_row:
             self._reconciler.inherit_lock(user.username_key, user.id)
         else:
@@ -150,7 +154,7 @@ class UserCreation:
         """Raise what `insert` would about a lower-case name and a proven address. Changes and locks nothing.
 
         Without an address it tells what the status of the name tells anybody, and nothing of AuthMe's table. Raises
-        `UsernameTaken`, `ReapplyLater` and `errors.AuthMeUnavailable`.
+        `UsernameTaken`, `ReapplyLater`, `EmailTaken` for a banned user's mailbox, and `errors.AuthMeUnavailable`.
         """
         try:
             colliding = None if email_key is None else self._players.find_colliding(key)
@@ -191,14 +195,20 @@ class UserCreation:
             self._require_replaceable(holder)
         return holder, keeps_row
 
-    def _require_address_free(self, email_key: str) -> None:
-        """Raise `ReapplyLater` where a rejection holds the address, too (`registration.reapply_holds`).
+    def _require_address_free(self, email_key: str, *, is_mailbox: bool = True, own_id: int | None = None) -> None:
+        """Raise `EmailTaken` where a ban, and `ReapplyLater` where a rejection holds the address' whole mailbox.
 
-        Only clients that have proven the address come here; who was rejected must have proven it, too.
+        Rejections do with `registration.reapply_holds`. Only clients that have proven the address come here; who was
+        banned or rejected must have proven theirs, too. `is_mailbox` False: only the very address is looked for.
         """
-        if self._live.current.registration.reapply_holds == "address":
-            for holder in User.select().where(User.email_key == email_key, User.is_email_verified):
-                self._require_reapply_time(holder, "email")
+        is_it = User.mailbox == mailbox_of(email_key) if is_mailbox else User.email_key == email_key
+        holds = self._live.current.registration.reapply_holds == "address"
+        decided = (BANNED, REJECTED) if holds else (BANNED,)
+        holders = User.select().where(is_it, User.is_email_verified, User.status.in_(decided), User.id != (own_id or 0))
+        for holder in sorted(holders, key=lambda it: it.status):  # a ban is told first
+            if holder.status == BANNED:
+                raise errors.EmailTaken("banned")
+            self._require_reapply_time(holder, "email")
 
     def _require_reapply_time(self, holder: User, field: str) -> None:
         reapply_after, now = self._live.current.registration.reapply_after, self._now()
@@ -222,11 +232,8 @@ def _has_unverified_locked_row(account: Account) -> bool:
     )
 
 
-_INSERTED: Final = [
-    column
-    for column in User._meta.sorted_fields
-    if column.name not in ("id", "is_asked", "is_edited", "look_key", "changed_at")  # which the database writes
-]
+_WRITTEN_BY_THE_DATABASE: Final = ("id", "is_asked", "is_edited", "look_key", "mailbox", "changed_at")
+_INSERTED: Final = [column for column in User._meta.sorted_fields if column.name not in _WRITTEN_BY_THE_DATABASE]
 
 
 def _insert(user: User) -> None:

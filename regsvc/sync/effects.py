@@ -9,6 +9,7 @@ from regsvc.database.models import OPEN, PROVISION, PluginState
 from regsvc.notifications.rcon import Cause
 from regsvc.sync.actions import Conflict
 from regsvc.sync.records import NO_INTENT, Account, SyncValues, UserRecord
+from regsvc.users.password_notices import PasswordChange
 
 NO_PASSWORD: Final = dict.fromkeys(("password_hash", "password_salt", "password_algorithm", "password_set_at"))
 
@@ -27,6 +28,8 @@ class Effects:
     audit: tuple[AuditNote, ...] = ()
     kick: Cause | None = None
     """Why the player is kicked from the game; None: the player may stay."""
+    password: PasswordChange | None = None
+    """The change of the user's password by it, of which they are told."""
     conflicts: tuple[Conflict, ...] = ()
     """Conflicts met while the action was applied, for the report."""
 
@@ -40,6 +43,7 @@ class Effects:
             self.ends_sessions or later.ends_sessions,
             self.audit + later.audit,
             self.kick or later.kick,
+            later.password or self.password,
             self.conflicts + later.conflicts,
         )
 

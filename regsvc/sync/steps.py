@@ -9,7 +9,7 @@ first time, and writes nothing itself: `pages` does, for a whole page of account
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from plugin_bridge.authme.players import (
     NO_EMAIL,
@@ -30,6 +30,7 @@ from regsvc.sync.effects import NO_PASSWORD, NOTHING, AuditNote, Effects, state_
 from regsvc.sync.merge import claim_unverified, email_conflict, find_real_email
 from regsvc.sync.records import NO_INTENT, NO_LOCK, Account, SyncValues, base_columns
 from regsvc.sync.sync_context import Case, Cases, SyncContext
+from regsvc.users.password_notices import PasswordChange
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,9 @@ def _promise_lock(case: Case[actions.Lock]) -> Effects:
     if action.origin != UNVERIFIED and known is not None and known.base_hash != player.hash:
         # the player changed the password in the last synced row: it is the player's own, and newer than ours
         own = NO_PASSWORD if known.intent != PASSWORD else {}
-        effects |= Effects({"base_hash": player.hash, "base_salt": player.salt}, own, ends_sessions=True)
+        told = _password_change(case, "game", player.hash, player.salt) if own else None
+        changed = {"base_hash": player.hash, "base_salt": player.salt}
+        effects |= Effects(changed, own, ends_sessions=True, password=told)
     return effects
 
 
@@ -237,7 +240,18 @@ def _confirm_taken(case: Case[actions.TakeRow]) -> Effects:
     if not case.user.is_email_verified:
         changes["base_email"] = None  # so that the row's address, too, is taken over
     note = ("user.password_changed", {"where": "in the game"})
-    return Effects(changes, NO_PASSWORD, ends_sessions=True, audit=(note,))
+    told = _password_change(case, "taken", case.row.hash, case.row.salt)
+    return Effects(changes, NO_PASSWORD, ends_sessions=True, audit=(note,), password=told)
+
+
+def _password_change(
+    case: Case[Any], place: Literal["game", "taken"], new_hash: str, salt: str | None
+) -> PasswordChange:
+    """Return the change from the password that counted for the user so far."""
+    known, before = case.account.sync_record, case.user.password
+    if known is not None and known.base_hash is not None:
+        before = StoredPassword(known.base_hash, known.base_salt, None)
+    return PasswordChange(case.user.id, place, before, StoredPassword(new_hash, salt, None))
 
 
 def _merge_row(context: SyncContext, case: Case[actions.Merge]) -> RowUpdate | None:
@@ -285,7 +299,9 @@ def _confirm_merge(case: Case[actions.Merge]) -> Effects:
     }
     if is_handed_over:
         del changes["base_email"]  # so that the account is merged once more
-    return Effects(changes, user, action.takes_password, tuple(audit), conflicts=tuple(conflicts))
+    told = _password_change(case, "game", case.row.hash, case.row.salt) if action.takes_password else None
+    ends_sessions, all_conflicts = action.takes_password, tuple(conflicts)
+    return Effects(changes, user, ends_sessions, tuple(audit), password=told, conflicts=all_conflicts)
 
 
 def _confirm_missing(case: Case[actions.MarkMissing]) -> Effects:

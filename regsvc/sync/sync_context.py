@@ -18,6 +18,7 @@ from regsvc.notifications.rcon import RconQueue
 from regsvc.sync.actions import SyncAction
 from regsvc.sync.effects import NOTHING, Effects, apply_in_memory, columns_of_user
 from regsvc.sync.records import Account, SyncValues, UserRecord
+from regsvc.users.password_notices import PasswordNotices
 from regsvc.users.transitions import Transitions
 
 A = TypeVar("A", bound=SyncAction)
@@ -39,6 +40,7 @@ class SyncContext:
     now: Clock
     find_uuid: Callable[[str], str | None]
     console: RconQueue
+    notices: PasswordNotices
 
     def write(self, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
         """Write the effects in the caller's transaction, and return the accounts as they are afterwards.
@@ -49,6 +51,7 @@ class SyncContext:
             return []
         moment = self.now()
         changed, new_records, known_records, users, notes, kicks, logged_out = [], [], [], [], [], [], []
+        passwords = [effects.password for _account, effects in cases if effects.password is not None]
         for account, effects in cases:
             now = apply_in_memory(account, effects, moment)
             changed.append(now)
@@ -75,6 +78,7 @@ class SyncContext:
         if logged_out:
             Session.delete().where(Session.user.in_(logged_out)).execute()
         self.audit.record_all(SYNC, notes)
+        self.notices.tell_each(passwords)
         if kicks:
             self.console.on_row_changes(kicks)
         return changed

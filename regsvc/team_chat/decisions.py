@@ -170,7 +170,11 @@ class TeamDecisions:
             self.queue.refresh(user.username)
             raise
         actor = Actor(f"{member.username} ({click.person.title})")
-        return Principal(actor, self.team.rights_of(member), member.username), user, version
+        rights, require = self.team.rights_of(member), partial(self._require_member, click.person)
+        return Principal(actor, rights, member.username, require_current=require), user, version
+
+    def _require_member(self, person: Person) -> None:
+        self._find_member(person)
 
     def _require_as_seen(self, user_id: int, version: str, user: User) -> None:
         """Raise unless this is the applicant of a message, who waits for a decision with the answers that it shows.

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from regsvc.config.host_sections import TeamChat, WebhookEvent
-from regsvc.core.clock import Clock
+from regsvc.core.clock import Clock, from_epoch_ms
 from regsvc.core.i18n.translations import Translations
 from regsvc.core.text import name_key, shorten
 from regsvc.database.bulk import redate
@@ -27,6 +27,7 @@ from regsvc.database.models import (
 from regsvc.notifications.delivery import Drop, Transport
 from regsvc.notifications.outbox import Outbox, Outcome, Recipient, RetryPolicy
 from regsvc.team_chat.platform import Card, MessageGone, Platform
+from regsvc.users.password_notices import Place
 from regsvc.users.questions import find_questions
 from regsvc.users.signals import Signal
 from regsvc.users.user_details import QuestionnaireResult
@@ -70,7 +71,8 @@ class TeamChatQueue:
         """Whether any chat is configured."""
         self._language = language
         self._now = now
-        self._platforms = sorted({chat.platform for chat in chats})
+        self.platforms = sorted({chat.platform for chat in chats})
+        """The platforms on which players are told what concerns them, where their account is linked."""
         self._on_finished = on_finished
         self.outbox = Outbox(now, KIND, _RETRY_POLICY, on_sent=self._keep_told, on_finished=self._count)
 
@@ -126,12 +128,19 @@ class TeamChatQueue:
 
     def tell_applicant(self, user: User) -> None:
         """Enqueue what an approved or rejected user is told on the platforms where their account is linked."""
-        if not self._platforms:
+        self._tell(user, f"told_{user.status}", {"status": user.status, "reason": user.reason})
+
+    def tell_of_password(self, user: User, place: Place, at: int) -> None:
+        """Enqueue what a user is told whose password was changed; `at`: milliseconds since 1970."""
+        self._tell(user, "told_password_changed", {"reason": None, "place": place, "at": at})
+
+    def _tell(self, user: User, template: str, facts: Mapping[str, object]) -> None:
+        if not self.platforms:
             return
-        for link in ChatLink.select().where(ChatLink.user == user.id, ChatLink.platform.in_(self._platforms)):
-            payload = json.dumps({"account": link.account_id, "status": user.status, "reason": user.reason})
+        for link in ChatLink.select().where(ChatLink.user == user.id, ChatLink.platform.in_(self.platforms)):
             recipient = Recipient(link.platform, link.platform)
-            self.outbox.put(f"told_{user.status}", recipient, user.language or self._language, payload=payload)
+            payload = json.dumps({"account": link.account_id, **facts})
+            self.outbox.put(template, recipient, user.language or self._language, payload=payload)
 
     def _keep_told(self, message: OutboxEntry) -> None:
         """Record which messages there are, as `TeamChatTransport.send` left them in the payload."""
@@ -395,13 +404,17 @@ class TeamChatTransport(Transport):
             changed_at=self._now(),
         )
 
-    def _write(self, message: OutboxEntry, payload: Mapping[str, str]) -> _PersonalMessage:
-        """Return what an applicant is told on the first chat of the platform. Raises `Drop`."""
+    def _write(self, message: OutboxEntry, payload: Mapping[str, Any]) -> _PersonalMessage:
+        """Return what a player is told on the first chat of the platform. Raises `Drop`."""
         platform = next((it for it in self._platforms.values() if it.chat.platform == message.recipient_key), None)
         if platform is None:
             raise Drop("this platform is not configured any more")
         words = _Words(self._translations, self._translations.offered_for(message.language), platform.escape)
-        text = words(message.template, server=words.quote(self._server_name))
+        facts = {}
+        if "place" in payload:
+            facts["where"] = self._translations.place(payload["place"], None, words.language)
+            facts["when"] = self._translations.moment(from_epoch_ms(payload["at"]), words.language, self._now())
+        text = words(message.template, server=words.quote(self._server_name), **facts)
         reason = self._translations.reason(payload["reason"], words.language)
         return _PersonalMessage(
             platform, payload["account"], text if not reason else f"{text}\n{words.quote(reason, 1000)}"

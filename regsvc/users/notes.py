@@ -6,14 +6,17 @@ from typing import Final
 
 from peewee import Database
 
+from regsvc.auth.rate_limits import DurableLimits, team_writes
 from regsvc.core.clock import Clock, to_milliseconds
-from regsvc.core.errors import InvalidField, UserNotFound
+from regsvc.core.errors import InvalidField, TooManyNotes, UserNotFound
 from regsvc.core.text import clean_lines, name_key
 from regsvc.database.audit import Actor, Audit
-from regsvc.database.bulk import upsert_query
+from regsvc.database.bulk import select_rows, upsert_query
 from regsvc.database.models import Note, Reader, User
 
 MAX_NOTE: Final = 2000
+MAX_NOTES: Final = 100
+"""Notes about one user; those about earlier users of the name do not count."""
 MAX_NAME: Final = 255
 READS_FOR: Final = timedelta(seconds=30)
 
@@ -31,8 +34,9 @@ class NoteRecord:
 class Notes:
     """Notes of the team. Blocking: for a worker thread."""
 
-    def __init__(self, database: Database, audit: Audit, now: Clock) -> None:
+    def __init__(self, database: Database, limits: DurableLimits, audit: Audit, now: Clock) -> None:
         self._database = database
+        self._limits = limits
         self._audit = audit
         self._now = now
 
@@ -58,18 +62,25 @@ class Notes:
         """Delete what members of the team read when they closed their browsers; return how many it was."""
         return int(Reader.delete().where(Reader.seen_at <= self._now() - READS_FOR).execute())
 
-    def add(self, username: str, written: str, by: Actor) -> str:
-        """Add a note and return the user's name. Raises `UserNotFound`, and `InvalidField` if it is empty or too long.
+    def add(self, username: str, written: str, by: Actor, member: str = "") -> str:
+        """Add a note and return the user's name. `member`: the name of the member of the team whose limit counts.
 
-        The text is not in the audit log, which other people may read.
+        Raises `UserNotFound`, `TooManyNotes`, `RateLimited`, and `InvalidField` if it is empty or too long. The text
+        is not in the audit log, which other people may read.
         """
         text = clean_lines(written).strip()
         if not 0 < len(text) <= MAX_NOTE:
             raise InvalidField("text")
         with self._database.atomic():
-            user = User.get_or_none(User.username_key == name_key(username))
+            key = name_key(username)
+            select_rows(self._database, User, [User.id], User.username_key, [key], for_update=True)
+            user = User.get_or_none(User.username_key == key)
             if user is None:
                 raise UserNotFound
+            about = (Note.username_key == key) & (Note.user_id == user.id)  # the name has an index
+            if Note.select().where(about).count() >= MAX_NOTES:
+                raise TooManyNotes
+            self._limits.hit_all(team_writes(member))
             Note.insert(
                 user_id=user.id,
                 username_key=user.username_key,

@@ -40,6 +40,7 @@ SESSIONS: Final = f"{_ADDRESSES}sessions"
 AUDITS: Final = f"{_ADDRESSES}audit entries"
 CLIENTS: Final = f"{_ADDRESSES}known ones"
 PLAYERS: Final = f"{_ADDRESSES}players"
+MAILS: Final = f"{_ADDRESSES}mails"
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ class Retention:
     def _tasks(self) -> list[_Task]:
         moment = self._now()
         audit, addresses = moment - self._config.audit, moment - self._config.addresses
+        is_notice = (OutboxEntry.template == "password_changed") & OutboxEntry.payload.is_null(False)
         return [
             _Task(
                 AUDIT,
@@ -162,6 +164,12 @@ class Retention:
             ),
             _Task(CLIENTS, KnownClient.id, KnownClient.last_login_at < addresses, self._deleting(KnownClient.id)),
             _Task(PLAYERS, PlayerAddress.id, PlayerAddress.seen_at < addresses, self._deleting(PlayerAddress.id)),
+            _Task(
+                MAILS,
+                OutboxEntry.id,
+                (OutboxEntry.done_at < addresses) & is_notice,
+                self._changing(OutboxEntry.id, payload=None),
+            ),
             _Task(
                 OUTBOX,
                 OutboxEntry.id,

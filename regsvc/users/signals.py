@@ -16,6 +16,7 @@ from peewee import MySQLDatabase
 
 from plugin_bridge.authme.players import Players, PlayersUnavailable
 from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms
+from regsvc.core.text import name_key
 from regsvc.database.bulk import select_rows, upsert_query
 from regsvc.database.models import BANNED, REJECTED, PlayerAddress, Review, User
 
@@ -120,7 +121,7 @@ def find_out(
     accounts = find_accounts({user.username: user.platform for user in users})
     found = {}
     for user in users:
-        signals = [*others.signals_of(user), *reviews.signals_of(user)]
+        signals = [*others.signals_of(user), *reviews.signals_of(user, others.of_mailbox(user))]
         if user.origin == "adopted":
             signals.append(Signal("game_first"))
         if tells_email and not user.is_email_verified:
@@ -135,33 +136,33 @@ def find_out(
 
 
 class _Reviews:
-    """Earlier decisions about the names and the proven addresses of applicants."""
+    """Earlier decisions about the names and the proven mailboxes of applicants."""
 
     def __init__(self, users: Sequence[Any]) -> None:
         names = {user.username_key for user in users}
-        addresses = {user.proven_key for user in users if user.proven_key is not None}
-        fields = (Review.id, Review.username, Review.username_key, Review.email_key, Review.transition)
+        mailboxes = {user.proven_mailbox for user in users if user.proven_mailbox is not None}
+        fields = (Review.id, Review.username, Review.username_key, Review.mailbox, Review.transition)
         found = (
             Review.select(*fields, Review.status_before, Review.status_after, Review.reason, Review.reviewed_at)
-            .where(Review.username_key.in_(names) | Review.email_key.in_(addresses))
+            .where(Review.username_key.in_(names) | Review.mailbox.in_(mailboxes))
             .order_by(Review.id.desc())
             .limit(_MAX_REVIEWS)
         )
         self._by_name: dict[str, list[Review]] = {}
-        self._by_address: dict[str | None, list[Review]] = {}
+        self._by_mailbox: dict[str | None, list[Review]] = {}
         for review in found:
             self._by_name.setdefault(review.username_key, []).append(review)
-            self._by_address.setdefault(review.email_key, []).append(review)
-        self._by_address.pop(None, None)  # reviews without an address are not each other's
+            self._by_mailbox.setdefault(review.mailbox, []).append(review)
+        self._by_mailbox.pop(None, None)  # reviews without an address are not each other's
 
     def of(self, user: Any) -> list[Review]:
         """Return the decisions, the newest first."""
-        by_name, by_address = self._by_name.get(user.username_key, ()), self._by_address.get(user.proven_key, ())
-        distinct = {review.id: review for review in (*by_name, *by_address)}
+        by_name, of_mailbox = self._by_name.get(user.username_key, ()), self._by_mailbox.get(user.proven_mailbox, ())
+        distinct = {review.id: review for review in (*by_name, *of_mailbox)}
         return [distinct[number] for number in sorted(distinct, reverse=True)]
 
-    def signals_of(self, user: Any) -> Iterator[Signal]:
-        """Yield the signals that the decisions give."""
+    def signals_of(self, user: Any, sharing: Sequence[Neighbour]) -> Iterator[Signal]:
+        """Yield the signals that the decisions give. `sharing`: users who have the mailbox now."""
         reviews = self.of(user)
         kinds: tuple[tuple[Kind, str, str], ...] = (
             ("earlier_ban", "ban", BANNED),
@@ -172,7 +173,7 @@ class _Reviews:
             if about:
                 names = dict.fromkeys(review.username for review in about)
                 yield Signal(kind, len(about), tuple(Neighbour(name, status) for name in names)[:_SHOWN])
-        others: dict[str, Neighbour] = {}
+        others = {name_key(it.username): it for it in sharing}
         for review in reviews:
             if review.username_key != user.username_key:
                 status = review.status_after or review.status_before
@@ -252,6 +253,7 @@ class _Others:
         self._own = {user.id: _addresses_of(user) for user in users}
         self._near: dict[Network, dict[int, _Other]] = {}
         self._alike: dict[str, list[_Other]] = {}
+        self._sharing: dict[str, list[_Other]] = {}
         self._usual: float | None = None
         networks = dict.fromkeys(network for own in self._own.values() for network in own.values())
         is_timed = any(user.answer_seconds is not None for user in users)
@@ -262,6 +264,8 @@ class _Others:
                 times.append(int(value))
             elif source == "look":
                 self._alike.setdefault(value, []).append(_Other(number, username, status))
+            elif source == "mailbox":
+                self._sharing.setdefault(value, []).append(_Other(number, username, status))
             # of IPv4, addresses of these networks alone are found
             elif (network := _network_of(value) if ":" in value else value.rpartition(".")[0]) is not None:
                 of_network = self._near.setdefault(network, {})
@@ -273,7 +277,7 @@ class _Others:
             self._usual = median(times)
 
     def signals_of(self, user: Any) -> Iterator[Signal]:
-        """Yield the signals that other users give."""
+        """Yield the signals that other users of a network, or with a name like this, give."""
         own = self._own[user.id]
         near = {other.id: other for network in {*own.values()} for other in self._near.get(network, {}).values()}
         near.pop(user.id, None)
@@ -285,6 +289,11 @@ class _Others:
         seconds = user.answer_seconds
         if self._usual is not None and seconds is not None and seconds * _FAST <= self._usual:
             yield Signal("fast_answers", seconds=seconds, usual_seconds=round(self._usual))
+
+    def of_mailbox(self, user: Any) -> list[Neighbour]:
+        """Return the others who have proven an address of the user's mailbox, banned ones first."""
+        others = [it for it in self._sharing.get(user.proven_mailbox, ()) if it.id != user.id]
+        return [Neighbour(it.username, it.status) for it in sorted(others, key=lambda it: it.order)]
 
 
 def _signal(kind: Kind, others: Iterable[_Other], addresses: Collection[str] | None = None) -> Iterator[Signal]:
@@ -338,13 +347,20 @@ def _select(
             branches.append(f"{select} WHERE {condition}({is_near}) LIMIT {at_most:d}")
             values += [bound for span in ranges for bound in span]
         groups.append(branches)
-    looks = list(dict.fromkeys(user.look_key for user in users))
-    numbered = "ROW_NUMBER() OVER (PARTITION BY u.look_key ORDER BY u.id DESC) AS place"
-    alike = f"SELECT {person}, u.look_key, {numbered} FROM regsvc_user u WHERE u.look_key IN ({_marks(looks)})"  # noqa: S608
-    groups.append(
-        [f"SELECT id, username, status, 'look', look_key FROM ({alike}) alike WHERE place <= {_MAX_ALIKE} LIMIT 2000"]  # noqa: S608
+    mailboxes = dict.fromkeys(user.proven_mailbox for user in users if user.proven_mailbox is not None)
+    shared: tuple[tuple[str, str, str, Collection[str]], ...] = (
+        ("look", "look_key", "", dict.fromkeys(user.look_key for user in users)),
+        ("mailbox", "mailbox", " AND u.is_email_verified = 1", mailboxes),
     )
-    values += looks
+    for source, column, condition, keys in shared:
+        if not keys:
+            continue
+        place = f"ROW_NUMBER() OVER (PARTITION BY u.{column} ORDER BY u.id DESC) AS place"
+        of_keys = f"u.{column} IN ({_marks(keys)}){condition}"
+        found = f"SELECT {person}, u.{column}, {place} FROM regsvc_user u WHERE {of_keys}"  # noqa: S608
+        columns = f"id, username, status, '{source}', {column}"
+        groups.append([f"SELECT {columns} FROM ({found}) found WHERE place <= {_MAX_ALIKE} LIMIT 2000"])  # noqa: S608
+        values += keys
     if is_timed:
         results = "SELECT id, answer_seconds FROM regsvc_questionnaire_result WHERE user_id IS NOT NULL"
         newest = f"({results} ORDER BY id DESC LIMIT {_RECENT:d}) newest"
@@ -363,7 +379,7 @@ def _select(
         yield number, username, status, _SOURCES.get(source, source), value
 
 
-def _marks(values: Sequence[Any]) -> str:
+def _marks(values: Collection[Any]) -> str:
     return ", ".join("?" * len(values))
 
 

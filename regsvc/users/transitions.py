@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 
 from regsvc.config.host_sections import Decision
 from regsvc.core.clock import Clock, epoch_ms, to_milliseconds
-from regsvc.core.errors import UserNotFound, WrongStatus
+from regsvc.core.errors import Forbidden, UserNotFound, WrongStatus
+from regsvc.core.rights import Permission, Rights
 from regsvc.core.text import clean_reason, name_key
 from regsvc.database.audit import SQL, SYNC, Actor, Audit
 from regsvc.database.bulk import insert_rows, upsert_query
@@ -65,18 +66,21 @@ class Transition:
     sources: frozenset[str]
     target: str | None
     event: Decision
+    permission: Permission
+    """What every principal needs for it; `require_permission` knows when more is needed."""
     is_by_sql: bool = True
     """Whether a status typed in SQL stands for it."""
 
 
+_REVIEW: Final = Permission.USERS_REVIEW
 TRANSITIONS: Final[dict[str, Transition]] = {
-    "approve": Transition(frozenset({PENDING, REJECTED}), APPROVED, "approved"),
-    "reject": Transition(frozenset({PENDING}), REJECTED, "rejected"),
-    "ban": Transition(frozenset({PENDING, APPROVED, REJECTED}), BANNED, "banned"),
-    "unban": Transition(frozenset({BANNED}), APPROVED, "unbanned"),
+    "approve": Transition(frozenset({PENDING, REJECTED}), APPROVED, "approved", _REVIEW),
+    "reject": Transition(frozenset({PENDING}), REJECTED, "rejected", _REVIEW),
+    "ban": Transition(frozenset({PENDING, APPROVED, REJECTED}), BANNED, "banned", Permission.USERS_BAN),
+    "unban": Transition(frozenset({BANNED}), APPROVED, "unbanned", Permission.USERS_BAN),
     # not by SQL: an import that resets a column would lock out everybody
-    "reopen": Transition(frozenset({APPROVED, REJECTED}), PENDING, "reopened", is_by_sql=False),
-    "delete": Transition(frozenset(STATUSES), None, "deleted"),
+    "reopen": Transition(frozenset({APPROVED, REJECTED}), PENDING, "reopened", _REVIEW, is_by_sql=False),
+    "delete": Transition(frozenset(STATUSES), None, "deleted", Permission.USERS_MANAGE),
 }
 
 
@@ -114,6 +118,30 @@ class DecisionDetails:
     def sends_link(self) -> bool:
         """Whether the user is mailed a link to set a password, even by a silent decision."""
         return self.password_choice == "link"  # noqa: S105 - a choice, not a secret
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether the account becomes that of who registered the name anew: its owner is mailed, always."""
+        return self.password_choice == "take"  # noqa: S105
+
+
+def require_permission(name: str, status: str, details: DecisionDetails, rights: Rights) -> None:
+    """Raise `Forbidden` with the missing permission where these rights do not permit a transition from a status.
+
+    A review that takes an approved user out of the game needs `users.ban`, too. An approval that gives an account to
+    the player who registered its name anew needs `users.manage`, as a new password does; with `keep` and `link` it
+    stays with the one who had the password, or has the proven address.
+    """
+    transition = TRANSITIONS[name]
+    needed = [transition.permission]
+    ends_play = status == APPROVED and status in transition.sources and transition.target != APPROVED
+    if ends_play and transition.permission == _REVIEW:
+        needed.append(Permission.USERS_BAN)
+    if details.hands_over:
+        needed.append(Permission.USERS_MANAGE)
+    for permission in needed:
+        if not rights.may(permission):
+            raise Forbidden(permission=permission)
 
 
 def find_transition(source: str, target: str) -> str | None:
@@ -353,7 +381,7 @@ class Transitions:
         for decision in decisions:
             records.append(decision.audit_record())
             decided.append((decision.user.username, decision.user.id, decision.target))
-            is_told = not decision.details.is_silent or decision.details.sends_link
+            is_told = not decision.details.is_silent or decision.details.sends_link or decision.details.hands_over
             if is_told and decision.name in ("approve", "reject") and decision.before != decision.target:
                 self._tell_applicant(decision.user)
             if is_told and self._mail_queue.is_available:
@@ -382,6 +410,8 @@ class Transitions:
         sends_link = decision.details.sends_link
         if sends_link and decision.before == APPROVED:
             return "password_link"
+        if decision.details.hands_over:
+            return "approved_new_password"
         if decision.name == "approve" and (sends_link or decision.details.needs_password):
             return "approved_set_password"
         if decision.name == "unban":

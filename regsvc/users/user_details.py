@@ -158,10 +158,10 @@ def list_own_reviews(user: User, limit: int) -> list[ReviewRecord]:
 
 
 def list_history(user: User, limit: int) -> list[ReviewRecord]:
-    """Return the decisions about this user and about earlier users of the name or proven address, newest first."""
+    """Return the decisions about this user and about earlier users of the name or the proven mailbox, newest first."""
     belongs = Review.username_key == user.username_key
-    if user.proven_key is not None:
-        belongs = belongs | (Review.email_key == user.proven_key)
+    if user.proven_mailbox is not None:
+        belongs = belongs | (Review.mailbox == user.proven_mailbox)
     return [_review(row, user) for row in _newest(Review.select().where(belongs), Review.id, limit)]
 
 
@@ -207,7 +207,7 @@ def _review(row: Review, user: User) -> ReviewRecord:
         reviewed_at=row.reviewed_at,
         is_same_user=row.user_id == user.id,
         is_same_name=row.username_key == user.username_key,
-        is_same_email=row.email_key is not None and row.email_key == user.proven_key,
+        is_same_email=row.mailbox is not None and row.mailbox == user.proven_mailbox,
         answers=None if row.answers is None else _parse_answers(row.answers),
     )
 

@@ -1,7 +1,10 @@
 """POST /api/admin/invitation: links with which members of the team let players in."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
+
+import pytest
 
 from tests.api.test_admin_user_role import with_role
 from tests.support.our_tables import our_database
@@ -73,3 +76,21 @@ def test_a_member_makes_so_many_and_no_more(stack: Stack) -> None:
     made = [stack.post("/api/admin/invitation", {"uses": 1}, token=token).status for _time in range(31)]
     assert made == [200] * 30 + [429]
     assert invite(stack), "another member's"
+
+
+@pytest.mark.every_database
+def test_who_is_banned_does_not_come_back_by_another_spelling_of_the_address(stack: Stack) -> None:
+    griefer = stack.approved("griefer")
+    local_part, _, domain = griefer.email.partition("@")
+    stack.decides("ban", griefer)
+    _id, token = invite(stack, 3, "no_review")
+    for spelling in (f"{local_part}+x@{domain}", f"{local_part[0]}.{local_part[1:]}+y@{domain}"):
+        again = replace(stack.newcomer("again"), email=spelling)
+        refused = stack.register(again, invitation=token)
+        assert assert_refused(refused, 409, "email_taken", field="email")["fault"] == "banned"
+        assert stack.status(again) is None
+    sister = replace(stack.newcomer("sister"), email=f"{local_part}+sister@{domain}")
+    body = {"username": sister.name, "email": sister.email}
+    assert stack.post("/api/admin/user/create", body, token=stack.olivia()).status == 200, "an operator may"
+    stack.decides("unban", griefer)
+    assert stack.register(replace(stack.newcomer("second"), email=f"{local_part}+z@{domain}")).status == 201

@@ -18,8 +18,10 @@ from tests.support.watching import ask_until, scrape
 
 
 def make_token(stack: Stack, name: str, *permissions: str, by: str | None = None) -> str:
-    body = {"name": name, "permissions": list(permissions), "days": 90}
-    reply = stack.post("/api/admin/token/create", body, token=by or stack.olivia())
+    """Return a new token of Olivia's, or of the member of the team with this session."""
+    maker = by or stack.olivia()
+    body = stack.confirmed(maker, name=name, permissions=list(permissions))
+    reply = stack.post("/api/admin/token/create", body, token=maker)
     assert reply.status == 200, reply.json
     token: str = reply.json["token"]
     assert re.fullmatch(r"cmp_[A-Za-z0-9]{10}_[A-Za-z0-9]{40}", token)
@@ -71,6 +73,23 @@ def is_revoked(stack: Stack, name: str) -> bool:
     return row["revoked_at"] is not None
 
 
+def test_it_outlives_the_session_and_needs_the_password_and_its_maker_is_mailed(
+    stack: Stack, operators: Operators
+) -> None:
+    oscar = operators.new("oscar")
+    session = stack.admin_token(oscar.name, oscar.password)
+    body: dict[str, object] = {"name": "stolen", "permissions": ["users.read"]}
+    refused = stack.post("/api/admin/token/create", body, token=session)
+    assert_refused(refused, 422, "current_password_needed", field="currentPassword")
+    refused = stack.post("/api/admin/token/create", {**body, "currentPassword": "a-guess"}, token=session)
+    assert_refused(refused, 422, "wrong_password", field="currentPassword")
+    make_token(stack, "oscars-own", "users.read", by=session)
+    assert stack.smtp.wait_for(oscar.email, 1, counts=lambda letter: "An API token was made" in letter.text)
+    tokens = stack.get("/api/admin/team", token=stack.olivia()).json["tokens"]
+    [own] = [it for it in tokens if it["name"] == "oscars-own"]
+    assert own["expiresAt"] - own["createdAt"] == 90 * 86_400_000
+
+
 def test_the_requests_of_each_are_counted(stack: Stack) -> None:
     token = make_token(stack, "counted", "users.read")
     for _ in range(3):
@@ -108,7 +127,7 @@ def test_a_token_is_refused_elsewhere(stack: Stack) -> None:
 
 def test_names_are_used_once_at_a_time(stack: Stack) -> None:
     make_token(stack, "twin", "users.read")
-    body = {"name": "TWIN", "permissions": ["users.read"]}
+    body = stack.confirmed(stack.olivia(), name="TWIN", permissions=["users.read"])
     assert_refused(
         stack.post("/api/admin/token/create", body, token=stack.olivia()), 409, "token_name_taken", field="name"
     )
@@ -144,3 +163,34 @@ def test_every_route_is_for_the_tokens_that_name_its_permission(stack: Stack) ->
             assert (reply.json.get("code") != "forbidden") == is_allowed, (route.path, permission, reply.json)
             if not is_allowed:
                 assert reply.json["permission"] == route.permission
+
+
+@pytest.mark.parametrize("name", ["discord-bot\n", "dіscord-bot", "discord-bot\u200b", "ｂｏｔ", "bot (Olivia)", ""])
+def test_a_name_that_is_no_plain_word_is_refused(stack: Stack, name: str) -> None:
+    body = {"name": name, "permissions": ["users.read"]}
+    assert_refused(
+        stack.post("/api/admin/token/create", body, token=stack.olivia()), 422, "invalid_field", field="name"
+    )
+    done = companion("token", "create", name, "--may", "users.read", config=stack.daemon.config_file)
+    assert done.status == 2
+
+
+def test_no_two_active_names_look_alike(stack: Stack) -> None:
+    make_token(stack, "bill-b0t", "users.read")
+    for alike in ("BILL-B0T", "blll-bot", "bi1l-bOt"):
+        body = stack.confirmed(stack.olivia(), name=alike, permissions=["users.read"])
+        reply = stack.post("/api/admin/token/create", body, token=stack.olivia())
+        assert_refused(reply, 409, "token_name_taken", field="name")
+    revoked = stack.post("/api/admin/token/revoke", {"name": "Bill-b0t"}, token=stack.olivia())
+    assert revoked.status == 200
+    make_token(stack, "blll-bot", "users.read")
+
+
+def test_a_name_of_an_earlier_version_is_listed_and_revoked(stack: Stack) -> None:
+    make_token(stack, "renamed", "users.read")
+    our_database(stack).execute(
+        "UPDATE regsvc_token SET name = 'Übersetzer', active_name = 'übersetzer' WHERE name = 'renamed'"
+    )
+    names = [it["name"] for it in stack.get("/api/admin/team", token=stack.olivia()).json["tokens"]]
+    assert "Übersetzer" in names
+    assert stack.post("/api/admin/token/revoke", {"name": "Übersetzer"}, token=stack.olivia()).status == 200

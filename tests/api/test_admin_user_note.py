@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from tests.api.test_admin_user_role import with_role
 from tests.support.command_line import companion
+from tests.support.daemon import Reply
+from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 from tests.support.together import at_once
@@ -106,3 +108,35 @@ def test_the_command_line_notes_and_shows(stack: Stack) -> None:
     alice, config = stack.pending("alice"), stack.daemon.config_file
     assert companion("users", "note", alice.name, "Knows Bob", config=config).status == 0
     assert "Knows Bob" in companion("users", "show", alice.name, config=config).output
+
+
+def test_notes_about_one_user_and_of_one_member_come_to_an_end(stack: Stack) -> None:
+    alice, bob = stack.pending("alice"), stack.pending("bob")
+    rita, token = with_role(stack, "reviewer")
+
+    def note(person: Person) -> Reply:
+        return stack.post(PATH, {"username": person.name, "text": "x" * 2000}, token=token)
+
+    assert [note(alice).status for _ in range(100)] == [200] * 100
+    assert_refused(note(alice), 409, "too_many_notes", field="username")
+    assert_refused(stack.decide("note", alice, text="Mine."), 409, "too_many_notes", field="username")
+    our_database(stack).execute(
+        "UPDATE regsvc_rate_limit SET hits = 600 WHERE scope = 'team.writes' AND subject = ? AND period_seconds = 3600",
+        (rita.name.lower(),),
+    )
+    assert_refused(note(bob), 429, "rate_limited")
+    asked = stack.post("/api/admin/user/ask", {"username": bob.name, "question": "Who?"}, token=token)
+    assert_refused(asked, 429, "rate_limited")
+    assert stack.decide("note", bob, text="Olivia still may.").status == 200
+    assert notes_of(stack, bob) == [("Olivia", "Olivia still may.", True)]
+
+
+def test_no_user_is_decided_about_in_circles(stack: Stack) -> None:
+    rick = stack.pending("rick")
+    for _time in range(20):
+        stack.decides("reject", rick, reason="x" * 4000)
+        stack.decides("reopen", rick)
+    stack.decides("reject", rick)
+    assert_refused(stack.decide("reopen", rick), 429, "rate_limited")
+    _kurt, token = with_role(stack, "moderator", "kurt")
+    assert stack.post("/api/admin/user/reopen", {"username": rick.name}, token=token).status == 200

@@ -1,5 +1,8 @@
 """POST /api/admin/user/reopen: an approval noticed too late needs neither a ban nor a deletion."""
 
+import pytest
+
+from tests.api.test_admin_token_create import make_token
 from tests.api.test_admin_user_role import with_role
 from tests.support.command_line import companion
 from tests.support.refusals import assert_refused
@@ -41,6 +44,34 @@ def test_rick_is_mailed_if_rita_asks_for_it(stack: Stack) -> None:
     letter = stack.smtp.wait_for(rick.email, 3)  # after the code and the rejection
     assert "being reviewed again" in letter.subject
     assert "We read it again" in letter.text
+
+
+@pytest.mark.parametrize("who", ["reviewer", "token"])
+def test_who_may_not_ban_takes_nobody_out_of_the_game(stack: Stack, who: str) -> None:
+    bob, rick = stack.approved("bob"), stack.pending("rick")
+    stack.decides("reject", rick)
+    if who == "reviewer":
+        _rita, token = with_role(stack, "reviewer")
+    else:
+        token = make_token(stack, "review-bot", "users.read", "users.review")
+
+    refused = stack.post("/api/admin/user/reopen", {"username": bob.name}, token=token)
+    assert assert_refused(refused, 403, "forbidden")["permission"] == "users.ban"
+    reply = stack.post("/api/admin/user/reopen", {"usernames": [bob.name, "Nobody", rick.name]}, token=token)
+
+    told = [(it["success"], it.get("code"), it.get("permission")) for it in reply.json["results"]]
+    assert told == [(False, "forbidden", "users.ban"), (False, "user_not_found", None), (True, None, None)]
+    assert (stack.status(bob), stack.status(rick)) == ("approved", "pending")
+    assert_refused(stack.post("/api/admin/user/reject", {"username": bob.name}, token=token), 409, "wrong_status")
+    assert stack.authme.login(bob.name, bob.password)
+    assert stack.audits(bob, "user.reopened") == []
+
+
+def test_kurt_who_may_ban_reopens_bob(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    _kurt, token = with_role(stack, "moderator", "kurt")
+    assert stack.post("/api/admin/user/reopen", {"username": bob.name}, token=token).status == 200
+    assert stack.status(bob) == "pending"
 
 
 def test_forty_who_reopen_and_ban_end_in_one_of_both(stack: Stack) -> None:

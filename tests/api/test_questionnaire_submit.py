@@ -212,3 +212,8 @@ def test_the_key_is_told_to_nobody_else(scoring_stack: Stack, service: ScoringSe
     ]
     replies += [scoring_stack.get(path).text for path in ("/api/config", "/api/questionnaire/config")]
     assert KEY not in "\n".join([*replies, *scoring_stack.daemon.log, everything_stored(scoring_stack)])
+
+
+def test_the_id_of_a_question_is_no_line(asking_stack: Stack) -> None:
+    answers = {f"{name}\n": answer for name, answer in PASSING.items()}
+    assert submit(asking_stack, answers).status == 422

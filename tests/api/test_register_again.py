@@ -59,6 +59,8 @@ def test_who_was_rejected_waits_under_this_name_or_with_this_address(make_stack:
         return
     assert_refused(apply_again(stack, another, token), 409, "reapply_later", field="email")
     assert_refused(stack.register(another), 409, "reapply_later", field="email")
+    tagged = replace(another, email=another.email.replace("@", "+again@"))  # which reaches the same mailbox
+    assert_refused(stack.register(tagged), 409, "reapply_later", field="email")
     unproven = stack.post("/api/register", {"username": another.name, "email": another.email, "code": "000000"})
     assert_refused(unproven, 422, "invalid_code", field="code")  # which tells nobody else
     mallory = stack.newcomer("mallory")

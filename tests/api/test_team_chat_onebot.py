@@ -48,7 +48,7 @@ def onebot(stack: Stack) -> Iterator[OneBot]:
 
 
 def link(stack: Stack, onebot: OneBot, admin_token: str, account: int) -> None:
-    code = stack.post("/api/admin/team-chat/code", {}, token=admin_token).json["code"]
+    code = stack.chat_code(admin_token)
     before = onebot.say(f"/link {code.lower()}", account, group=None)
     onebot.wait_for("From now on you decide here as", recipient=account, after=before)
 
@@ -172,7 +172,7 @@ def test_one_applicant_does_not_flood_the_group(stack: Stack, onebot: OneBot) ->
 def test_a_code_in_the_group_is_void(stack: Stack, onebot: OneBot) -> None:
     """Whoever reads it is too late; the group is told, however it was written, and guesses are answered five times."""
     for written in ("/link {}", "my code is {}, right?", "我的代码{}", "reject 1 {}"):
-        code = stack.post("/api/admin/team-chat/code", {}, token=stack.olivia()).json["code"]
+        code = stack.chat_code(stack.olivia())
         before = onebot.say(written.format(code.lower()), OLIVIA, group=30001 if written == "/link {}" else GROUP)
         onebot.wait_for("is void now", recipient=30001 if written == "/link {}" else GROUP, after=before)
         before = onebot.say(f"/link {code}", READER, group=None)

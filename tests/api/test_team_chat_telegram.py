@@ -55,7 +55,7 @@ def stack(
 
 def link(stack: Stack, telegram: Telegram, admin_token: str, account: int) -> None:
     """Link an account as its person does: by a code in a private message."""
-    code = stack.post("/api/admin/team-chat/code", {}, token=admin_token).json["code"]
+    code = stack.chat_code(admin_token)
     telegram.write(f"/link {code.lower()}", account)
     telegram.wait_for(lambda it: it["chat_id"] == str(account) and "From now on you decide here as" in it["text"])
 
@@ -137,6 +137,9 @@ def test_applied_told_asked_answered_approved_in_chat_and_in_the_game(stack: Sta
     [audit] = stack.audits(alice, "user.approved")
     assert audit["operator"] == "Olivia (Telegram)"
     private(telegram, ALICE, "your application was approved")
+    body = {"currentPassword": alice.password, "newPassword": "a-newer-secret"}
+    assert stack.post("/api/user/password", body, token=stack.user_token(alice)).status == 200
+    private(telegram, ALICE, "your password was changed (on the website; ")
 
 
 def test_rejected_by_a_reply(stack: Stack, telegram: Telegram) -> None:
@@ -200,7 +203,7 @@ def test_what_has_no_effect(stack: Stack, telegram: Telegram) -> None:
 def test_a_code_in_the_group_is_void(stack: Stack, telegram: Telegram) -> None:
     """Whoever reads it is too late, wherever it was written."""
     for written, group in (("/link {}", GROUP), ("/start@our_bot {}", -100555), ("here is my code: {}!", GROUP)):
-        code = stack.post("/api/admin/team-chat/code", {}, token=stack.olivia()).json["code"]
+        code = stack.chat_code(stack.olivia())
         known = set(telegram.messages)
         telegram.write(written.format(code), OLIVIA, {"id": group, "type": "supergroup"})
         wait_for_new(telegram, known, group, "A code that others can read is void now")

@@ -46,6 +46,28 @@ class TestPasswordHasher:
         assert HASHERS["SALTEDSHA512"].verify(PASSWORD, made, NAME)
         assert not hasher.verify(PASSWORD, made, NAME).needs_rehash
 
+    def test_what_may_be_a_rehash(self) -> None:
+        """A hash that got the form of new ones; not the other way, and not within one form."""
+        ours, theirs = ([stored_as(name), HASHERS[name].hash("other", NAME)] for name in ("SALTEDSHA512", "SHA256"))
+        hasher = PasswordHasher(HASHERS["SALTEDSHA512"], [HASHERS["SHA256"]])
+        assert all(hasher.may_have_rehashed(before, after) for before in theirs for after in ours)
+        assert not any(hasher.may_have_rehashed(before, after) for before in ours for after in (*ours, *theirs))
+        assert not hasher.may_have_rehashed(*theirs)
+        assert not PasswordHasher(HASHERS["SALTEDSHA512"]).may_have_rehashed(theirs[0], ours[0]), "there is none"
+
+    def test_few_algorithms_cannot_be_told_apart(self) -> None:
+        """Between those of a group, a rehash looks like another password."""
+        alike = dict.fromkeys(("ROYALAUTH", "CRAZYCRYPT1"), 1) | dict.fromkeys(("DOUBLE_SHA512", "SALTEDSHA512"), 2)
+        alike |= dict.fromkeys(("SALTED2MD5", "MYBB"), 3) | dict.fromkeys(("BCRYPT", "XFBCRYPT", "WBB4"), 4)
+        alike |= dict.fromkeys(("BCRYPT2Y", "PHPBB"), 5)
+        names = [name for name, hasher in HASHERS.items() if not hasher.is_deprecated]
+        hashes = {name: HASHERS[name].hash(PASSWORD, NAME) for name in names}
+        for new in names:
+            hasher = PasswordHasher(HASHERS[new], [HASHERS["SHA256" if new == "PBKDF2" else "PBKDF2"]])
+            for old in names:
+                is_seen = new != old and alike.get(new, new) != alike.get(old, old)
+                assert hasher.may_have_rehashed(hashes[old], hashes[new]) == is_seen, (old, new)
+
     def test_legacy_ones_are_asked_in_their_order(self) -> None:
         md5_too = HashedPassword(stored_as("MD5").hash)
         for first, second in (("MD5", "PHPBB"), ("PHPBB", "MD5")):

@@ -1,12 +1,14 @@
 """Operators at one moment, by ops.json and AuthMe's notes; the stories are in tests/api/test_login_prompt.py."""
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from plugin_bridge.authme.config import AuthMeConfig, read_authme_config
-from plugin_bridge.authme.limbo import SETTLES_AFTER, LimboNotes
+from plugin_bridge.authme.limbo import SETTLES_AFTER, LimboNotes, OpNote
 from plugin_bridge.server.files import OpsFile
 from plugin_bridge.server.operators import Operator, Operators, Standing
 from tests.support.authme.authme_like import offline_uuid
@@ -110,6 +112,32 @@ def test_a_note_from_before_holds_nothing_until_authme_writes_it_again(place: Pl
     assert place.standing() is Standing.HELD
 
 
+def test_a_join_during_a_look_is_not_taken_for_a_note_from_before(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = LimboNotes.find
+
+    def find_later(notes: LimboNotes, uuid: str) -> OpNote | None:
+        monkeypatch.setattr(LimboNotes, "find", find)
+        place.leave()  # after ops.json was read, before the note is looked for
+        place.write_note()
+        return find(notes, uuid)
+
+    monkeypatch.setattr(LimboNotes, "find", find_later)
+    place.watch.seconds += 1
+    assert place.standing() is Standing.HELD
+
+
+def test_who_lost_op_does_not_keep_it_because_others_come_and_go(place: Place) -> None:
+    place.leave()
+    for number in range(40):
+        place.watch.seconds += SETTLES_AFTER - 1
+        place.game.write_operators(*(["Bob"] if number % 2 else []))
+        if place.standing() is None:
+            break
+    assert (place.standing(), place.operators.find_dismissed()) == (None, frozenset({"olivia"}))
+
+
 def test_whoever_comes_and_goes_all_the_time_is_away_from_the_last_time_on(tmp_path: Path) -> None:
     place = Place(tmp_path / "game", AuthMeConfig(limbo_persistence="disabled"))
     place.leave()
@@ -161,6 +189,16 @@ def test_a_restart_forgets_neither_who_is_held_nor_the_level(place: Place) -> No
     assert (again.level_of("Olivia"), again.level_of("Oscar")) == (2, 3)
 
 
+def test_a_note_that_a_crash_left_long_ago_makes_nobody_an_operator(place: Place) -> None:
+    notes = place.operators.notes
+    assert notes is not None
+    file = place.write_note()
+    assert notes.held_among({"Olivia": OLIVIA, "Bob": offline_uuid("Bob")}) == {"Olivia": OLIVIA}
+    long_ago = time.time() - LONGEST - 1
+    os.utime(file, (long_ago, long_ago))
+    assert notes.held_among({"Olivia": OLIVIA}) == {}
+
+
 def test_entries_as_servers_without_levels_write_them_count(place: Place) -> None:
     entries = [
         {"uuid": OLIVIA, "name": "Olivia"},
@@ -168,10 +206,13 @@ def test_entries_as_servers_without_levels_write_them_count(place: Place) -> Non
         {"uuid": offline_uuid("Mo"), "name": "Mo", "level": 2.0},
         {"uuid": offline_uuid("Max"), "name": "Max", "level": "much"},
         {"name": "Typed"},
+        {"uuid": offline_uuid("Mo"), "name": "M\ud800", "level": 4},
+        {"uuid": offline_uuid("Mo"), "name": "M" * 300, "level": 4},
     ]
     place.game.ops_file.write_text(json.dumps(entries))
     levels = [OpsFile(place.game.ops_file).level_of(name) for name in ("Olivia", "Oscar", "Mo", "Max", "Typed")]
     assert levels == [1, 3, 2, 0, 0]
+    assert OpsFile(place.game.ops_file).names() == {"olivia", "oscar", "mo"}  # what no database would store is no name
 
 
 def test_a_segment_that_is_being_written_tells_nothing(place: Place) -> None:

@@ -10,6 +10,10 @@ from plugin_bridge.authme.config import AuthMeConfigError, read_authme_config
 from plugin_bridge.regular_files import require_regular_file
 from plugin_bridge.server.files import OpsFile, PropertiesFile, ServerFileError, read_operators, read_server_properties
 from plugin_bridge.server.plugin_jar import PluginJar
+from regsvc.cli.transfer.backup import read_manifest
+from regsvc.cli.transfer.tables import TransferProblem
+from regsvc.cli.transfer.user_files import read_users
+from regsvc.cli.transfer.verifymc import VerifyMCSettings, read_verifymc
 from regsvc.cli.translations import report_translations
 from regsvc.config.host_sections import ServerSection
 from regsvc.config.loader import load_config
@@ -27,6 +31,9 @@ REASON = "it is not a regular file"
         ("config.yml", read_authme_config, AuthMeConfigError),
         ("ops.json", read_operators, ServerFileError),
         ("server.properties", read_server_properties, ServerFileError),
+        ("users.csv", lambda pipe: list(read_users(pipe, None)), TransferProblem),
+        ("users.json", lambda pipe: read_verifymc(str(pipe), VerifyMCSettings()), TransferProblem),
+        ("manifest.json", lambda pipe: read_manifest(pipe.parent), TransferProblem),
         ("approved.en.txt", lambda pipe: load_mail_templates(pipe.parent), BrokenTemplate),
         ("authme.db", ReadOnlySqlite, DatabaseUnreadable),
     ],

@@ -20,11 +20,13 @@ from plugin_bridge.server.status_ping import (
 from tests.support.peers.minecraft_server import (
     STATUS,
     Answer,
+    Conversation,
     Handshake,
     MinecraftServer,
     dripping,
     endless,
     number,
+    only_for,
     saying,
     silent,
     text,
@@ -73,6 +75,44 @@ def test_a_proxy_that_hangs_up_before_the_ping_is_there_all_the_same() -> None:
     assert status.latency > 0
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        b"",
+        packet(number(0) + text('{"text": "Outdated client! Please use 1.12.2"}')),
+        packet(number(0) + text('"Outdated client! Please use 1.12.2"')),
+        packet(number(0x1A) + text('{"text": "Outdated client! Please use 1.12.2"}')),
+    ],
+    ids=["hangs up", "a text", "a string", "a packet of the game"],
+)
+def test_a_server_that_refuses_who_names_no_version_is_asked_once_more(refusal: bytes) -> None:
+    with MinecraftServer(answer=only_for(340, refusal)) as server:
+        assert ask(server).online == 2
+        assert [handshake.version for handshake in server.handshakes] == [-1, 340]
+
+
+def test_a_server_that_refuses_any_version_tells_why() -> None:
+    refusal = packet(number(0) + text('{"text": "§cOutdated client!"}'))
+    with MinecraftServer(answer=only_for(47, refusal)) as server:
+        with pytest.raises(ServerUnreachable, match="no status: Outdated client!"):
+            ask(server)
+        assert len(server.handshakes) == 2
+
+
+def test_a_server_that_takes_its_time_to_refuse_gets_no_more_of_it() -> None:
+    """The second question has what is left of the time."""
+
+    def refuse_late(server: MinecraftServer, client: Conversation) -> None:
+        server.is_over.wait(0.9 if len(server.handshakes) == 1 else 60)
+
+    with MinecraftServer(answer=refuse_late) as server:
+        began = time.monotonic()
+        with pytest.raises(ServerUnreachable, match="in time"):
+            ask(server, 1)
+        assert len(server.handshakes) == 2
+        assert time.monotonic() - began < 0.9 + 1
+
+
 def test_nobody_listens() -> None:
     with pytest.raises(ServerUnreachable):
         asyncio.run(fetch_status("127.0.0.1", free_port(), 5))
@@ -91,6 +131,7 @@ def test_a_slow_server_is_left_in_time(answer: Answer) -> None:
         with pytest.raises(ServerUnreachable, match="in time"):
             ask(server, SHORT)
         assert time.monotonic() - began < SHORT + 30
+        assert len(server.handshakes) == 1
 
 
 def test_an_endless_answer_is_not_taken() -> None:

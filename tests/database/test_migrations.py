@@ -88,13 +88,12 @@ def test_the_columns_are_those_of_the_model(tables: Database) -> None:
     def check(model: Any) -> None:
         columns = {column.name: column for column in tables.get_columns(model._meta.table_name)}
         fields = {field.column_name: field for field in model._meta.sorted_fields}
-        hidden = (
-            {"is_asked", "is_edited", "look_key", "shown_as"} if isinstance(tables, SqliteDatabase) else set()
-        )  # SQLite hides generated columns
+        generated = {"is_asked", "is_edited", "look_key", "mailbox", "shown_as"}
+        hidden = generated if isinstance(tables, SqliteDatabase) else set()  # SQLite hides generated columns
         assert set(columns) == set(fields) - hidden
         for name in columns:
             field, column = fields[name], columns[name]
-            may_be_null = field.null or (name in ("is_asked", "is_edited", "look_key", "shown_as"))
+            may_be_null = field.null or name in generated
             assert column.primary_key is field.primary_key, name
             assert column.null is may_be_null or column.primary_key, name
 

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from peewee import Database, OperationalError, SqliteDatabase
 
+from regsvc.core.email_address import mailbox_of
+from regsvc.core.text import look_key
 from regsvc.database import migrator
 from regsvc.database.engine import find_refused_write, open_database
 from regsvc.database.migrations import upgrade_from_preview
@@ -29,6 +31,7 @@ from regsvc.database.models import (
     AskedQuestion,
     Installation,
     Invitation,
+    KnownOperator,
     Note,
     PlayerAddress,
     Reader,
@@ -67,13 +70,15 @@ NEW_COLUMNS: dict[str, dict[str, Any]] = {
         "is_asked": 0,
         "invited_by": None,
     },
-    "regsvc_link": {"issued_by": None, "maker": None},
+    "regsvc_link": {"issued_by": None, "maker": None, "token_id": None, "has_second_factor": 0, "undoes": 0},
     "regsvc_review": {"answers": None},
     "regsvc_installation": {"players_table": None},
     "regsvc_questionnaire_result": {"answer_seconds": None},
 }
 TEAM_CHAT = (TeamChatMessage, TeamChatLink, TeamChatEvent)
-NEW_MODELS = (AskedQuestion, Invitation, PlayerAddress, Reader, Allowed, Token, Setting, Note, *TEAM_CHAT)
+NEW_MODELS = (
+    *(AskedQuestion, Invitation, PlayerAddress, Reader, Allowed, Token, Setting, Note, KnownOperator, *TEAM_CHAT),
+)
 NOT_COMPARED = ("regsvc_migration", "regsvc_lease", *(model._meta.table_name for model in NEW_MODELS))
 NEW_ORIGINS = {"agreed": VERIFIED, "stranger": UNVERIFIED, None: None}
 SIXTEENTH = (
@@ -193,8 +198,10 @@ def rows_of(database: Database) -> Rows:
 
 def with_new(row: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
     if "is_email_verified" in row:
-        look_key = str(row["username_key"]).translate(str.maketrans("i10", "llo"))
-        added = added | {"look_key": look_key}
+        added = added | {"look_key": look_key(str(row["username_key"]))}
+    if "email_key" in row and ("is_email_verified" in row or "reviewed_at" in row):
+        key = row["email_key"]
+        added = added | {"mailbox": None if key is None else mailbox_of(str(key))}
     return row | {name: value for name, value in added.items() if name not in row}
 
 

@@ -1,6 +1,5 @@
-"""Random operations in random order: AuthMe's table changes only where it may, and one password logs in.
-
-Five sequences of fifty operations on each kind of database; `make torture` runs two hundred.
+"""Random operations in random order, on each kind of database: AuthMe's table changes only where it may, one password
+logs in, and operators keep their rights as long as the game has them for some. `make torture` runs two hundred.
 """
 
 import os
@@ -9,17 +8,26 @@ from pathlib import Path
 import pytest
 
 from tests.support.authme.authme_database import DatabaseKind
-from tests.support.crash.random_services import services_opener
-from tests.support.crash.random_stack import run_sequences
+from tests.support.crash.random_services import OpenServices, services_opener
+from tests.support.crash.random_stack import PromptStack, RandomStack, run_sequences
 
 SEQUENCES = 3
 SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
 
 
-def test_the_players_table_changes_only_where_it_may(
-    request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path
-) -> None:
+@pytest.fixture
+def open_services(request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path) -> OpenServices:
     server = request.getfixturevalue("mariadb") if database_kind == "mariadb" else None
-    operations = run_sequences(services_opener(tmp_path, server), SEQUENCES, SEED)
+    return services_opener(tmp_path, server)
+
+
+def test_the_players_table_changes_only_where_it_may(open_services: OpenServices) -> None:
+    operations = run_sequences(RandomStack, open_services, SEQUENCES, SEED)
     print(f"{operations} operations, COMPANION_TEST_SEED={SEED}")
     assert operations >= 30 * SEQUENCES
+
+
+def test_nobody_loses_a_right_at_the_login_prompt_nor_keeps_one_that_was_taken(open_services: OpenServices) -> None:
+    operations = run_sequences(PromptStack, open_services, 2 * SEQUENCES, SEED)
+    print(f"{operations} operations, COMPANION_TEST_SEED={SEED}")
+    assert operations >= 60 * SEQUENCES

@@ -170,7 +170,7 @@ def test_what_a_kill_at_the_join_leaves(
     bukkit: BukkitServer, step: Step, number: int, left: list[str], is_held: bool
 ) -> None:
     """Op is back after the next login where the note was saved, and else lost for good."""
-    bukkit.kill_at(step, lambda: bukkit.join("Olivia"), number)
+    assert bukkit.kill_at(step, lambda: bukkit.join("Olivia"), number)
     assert (operators(bukkit.game), holds(bukkit)) == (left, is_held)
     bukkit.start()
     assert operators(bukkit.game) == []
@@ -181,7 +181,7 @@ def test_what_a_kill_at_the_join_leaves(
 
 def test_a_note_that_a_kill_left_gives_op_back_after_a_deop(bukkit: BukkitServer) -> None:
     bukkit.join("Olivia")
-    bukkit.kill_at("op given", lambda: bukkit.login("Olivia", PASSWORD))
+    assert bukkit.kill_at("op given", lambda: bukkit.login("Olivia", PASSWORD))
     assert (operators(bukkit.game), holds(bukkit)) == (["Olivia"], True)
     bukkit.start()
     bukkit.deop("Olivia")

@@ -201,6 +201,31 @@ def expected_test_file(path: str) -> str:
     return f"test_{'_'.join(words)}"
 
 
+def test_patterns_match_whole_texts() -> None:
+    """msgspec searches for a pattern, and `$` matches before a line feed at the end: `whole` says what is meant."""
+    given = [
+        (file, keyword.value)
+        for file in PRODUCT
+        for node in nodes_of(file)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
+        if "Meta" in (getattr(node.func, "id", None), getattr(node.func, "attr", None))
+        for keyword in node.keywords
+        if keyword.arg == "pattern"
+    ]
+    wrong = [f"{name_of(file)}:{it.lineno}" for file, it in given if not ast.unparse(it).startswith("whole(")]
+    assert given
+    assert wrong == []
+    anchored = [
+        f"{name_of(file)}:{node.lineno}: {ast.unparse(node)}"
+        for file in PRODUCT
+        for node in nodes_of(file)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("re.compile", "re.match", "re.search")
+        if isinstance(node.args[0], ast.Constant) and str(node.args[0].value).endswith("$")
+        if "re.MULTILINE" not in ast.unparse(node)
+    ]
+    assert anchored == [], "re.fullmatch, or \\Z"
+
+
 def test_the_app_assigns_every_service() -> None:
     """A service that handlers may use, but that no one has made, would be found by a request."""
     assigned = {

@@ -42,7 +42,7 @@ export type BeginSecondFactorRequest = { language?: string | null; currentPasswo
 
 export type BulkDecisionReply = { success: true; message?: string; kind: "many"; results: Array<BulkDecisionResult> };
 
-export type BulkDecisionResult = { success: boolean; message: string; username: string; status?: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string>; code?: string; field?: string };
+export type BulkDecisionResult = { success: boolean; message: string; username: string; status?: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string>; code?: string; field?: string; permission?: string };
 
 export type BulkResendReply = { success: true; message?: string; results: Array<BulkResendResult> };
 
@@ -69,6 +69,8 @@ export type ChatCallbackReply = { success: true; message?: string; linked: boole
 export type ChatClaimFields = { linked: boolean; user?: ChatAccountFields; code?: string; message?: string };
 
 export type ChatCodeReply = { success: true; message?: string; code: string; validSeconds: number };
+
+export type ChatCodeRequest = { language?: string | null; currentPassword?: string | null; totp?: string | null };
 
 export type ChatConfigFields = { enabled: boolean; required: boolean; platform: string | null };
 
@@ -104,7 +106,7 @@ export type CorrectAddressRequest = { language?: string | null; captchaToken?: s
 
 export type CreateTokenReply = { success: true; message?: string; token: string; record: TokenFields };
 
-export type CreateTokenRequest = { language?: string | null; name: string; permissions: Array<"users.read" | "users.review" | "users.ban" | "users.manage" | "audit.read" | "sync.run" | "system.read">; days?: number | null };
+export type CreateTokenRequest = { language?: string | null; name: string; permissions: Array<"users.read" | "users.review" | "users.ban" | "users.manage" | "audit.read" | "sync.run" | "system.read">; days?: number | null; currentPassword?: string | null; totp?: string | null };
 
 export type CreateUserReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; link: string | null; expiresAt: number | null };
 
@@ -123,6 +125,8 @@ export type DoctorQuery = { language?: string | null; fresh?: boolean };
 export type DownloadFields = { id: string; name: string; description: string; version: string; size: string; url: string; icon: string };
 
 export type DownloadsReply = { success: true; message?: string; resources: Array<DownloadFields> };
+
+export type EndMadeRequest = { language?: string | null; currentPassword: string };
 
 export type EndSessionRequest = { language?: string | null; session: string };
 
@@ -186,6 +190,8 @@ export type LoginReply = { success: true; message?: string; token: string; expir
 
 export type LoginRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; password: string; totp?: string | null; linkToken?: string | null };
 
+export type MadeReply = { success: true; message?: string; sessions: Array<string>; tokens: Array<string>; links: Array<string>; invitations: Array<string>; chatAccounts: Array<string> };
+
 export type MailFields = { id: number; template: string; to: string; username: string | null; language: string; state: "waiting" | "sent" | "failed" | "dropped"; attempts: number; createdAt: number; nextAttemptAt: number | null; doneAt: number | null; lastError: string | null };
 
 export type MailsQuery = { language?: string | null; page?: number; size?: number; to?: string | null; state?: "dropped" | "failed" | "sent" | "waiting" | null };
@@ -220,7 +226,7 @@ export type Pagination = { currentPage: number | null; pageSize: number; totalCo
 
 export type PasswordLinkReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; link: string; expiresAt: number };
 
-export type PasswordLinkRequest = { language?: string | null; username: string };
+export type PasswordLinkRequest = { language?: string | null; username: string; currentPassword?: string | null; totp?: string | null };
 
 export type PlayerFields = { presence: "unasked" | "absent" | "present" | "gone"; plugin: string; since: number; realname: string | null; email: string | null; registeredAt: number | null; wish: string | null; lockReason: string | null; lockedAt: number | null; premiumUuid: string | null; conflicts: Array<string> };
 
@@ -250,7 +256,7 @@ export type ReadingRequest = { language?: string | null; username?: string };
 
 export type RecoveryCodesReply = { success: true; message?: string; recoveryCodes: Array<string> };
 
-export type Refusal = { success: false; code: "answer_too_late" | "answer_too_long" | "answers_changed" | "application_not_found" | "bad_credentials" | "banned" | "body_too_large" | "busy" | "captcha_required" | "chat_account_taken" | "chat_code_invalid" | "chat_denied" | "chat_link_required" | "chat_message_unknown" | "chat_not_linked" | "chat_not_member" | "chat_person_unknown" | "code_required" | "database_away" | "domain_not_allowed" | "email_taken" | "forbidden" | "headers_too_large" | "internal" | "invalid_answer" | "invalid_captcha" | "invalid_code" | "invalid_email" | "invalid_field" | "invalid_invitation" | "invalid_link_token" | "invalid_password" | "invalid_state" | "invalid_token" | "invalid_totp" | "invalid_username" | "invitation_expired" | "invitation_revoked" | "invitation_used_up" | "login_too_old" | "mail_not_found" | "mail_not_resendable" | "mail_unavailable" | "malformed_body" | "malformed_request" | "method_not_allowed" | "no_such_invitation" | "no_such_token" | "not_enabled" | "not_operator" | "nothing_asked" | "overloaded" | "password_choice_needed" | "password_required" | "player_replaced" | "players_away" | "proof_required" | "protected_operator" | "provider_away" | "questionnaire_failed" | "questionnaire_required" | "rate_limited" | "reapply_later" | "registration_closed" | "reserved_username" | "role_needs_approval" | "session_not_found" | "sync_running" | "token_name_taken" | "too_many_questions" | "too_many_streams" | "totp_already_on" | "totp_not_on" | "totp_required" | "totp_setup_required" | "unauthorized" | "unknown_path" | "unsupported_media_type" | "user_not_found" | "username_taken" | "wrong_password" | "wrong_status"; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
+export type Refusal = { success: false; code: "answer_too_late" | "answer_too_long" | "answers_changed" | "application_not_found" | "bad_credentials" | "banned" | "body_too_large" | "busy" | "captcha_required" | "chat_account_taken" | "chat_code_invalid" | "chat_denied" | "chat_link_required" | "chat_message_unknown" | "chat_not_linked" | "chat_not_member" | "chat_person_unknown" | "code_required" | "current_password_needed" | "database_away" | "domain_not_allowed" | "email_taken" | "forbidden" | "headers_too_large" | "internal" | "invalid_answer" | "invalid_captcha" | "invalid_code" | "invalid_email" | "invalid_field" | "invalid_invitation" | "invalid_link_token" | "invalid_password" | "invalid_state" | "invalid_token" | "invalid_totp" | "invalid_username" | "invitation_expired" | "invitation_revoked" | "invitation_used_up" | "login_too_old" | "mail_not_found" | "mail_not_resendable" | "mail_unavailable" | "malformed_body" | "malformed_request" | "method_not_allowed" | "no_such_invitation" | "no_such_token" | "not_enabled" | "not_operator" | "nothing_asked" | "overloaded" | "password_choice_needed" | "password_required" | "player_replaced" | "players_away" | "proof_required" | "protected_operator" | "provider_away" | "questionnaire_failed" | "questionnaire_required" | "rate_limited" | "reapply_later" | "registration_closed" | "reserved_username" | "role_needs_approval" | "session_not_found" | "sync_running" | "token_name_taken" | "too_many_notes" | "too_many_questions" | "too_many_streams" | "totp_already_on" | "totp_not_on" | "totp_required" | "totp_setup_required" | "unauthorized" | "unknown_path" | "unsupported_media_type" | "user_not_found" | "username_taken" | "wrong_password" | "wrong_status"; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
 
 export type RegisterReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; applicationToken: string };
 
@@ -383,6 +389,7 @@ export interface GetRoutes {
   "user/export": { reply: ExportUserReply; body: {} };
   "user/why": { reply: OwnWhyReply; body: {} };
   "user/sessions": { reply: SessionsReply; body: {} };
+  "user/made": { reply: MadeReply; body: {} };
   "chat/auth": { reply: BeginChatLinkReply; body: {} };
   "chat/callback": { reply: ChatCallbackReply; body: {} };
   "chat/status": { reply: ChatStatusReply; body: {} };
@@ -431,6 +438,7 @@ export interface PostRoutes {
   "user/update": { reply: UpdateUserReply; body: UpdateUserRequest };
   "user/delete": { reply: DeleteUserReply; body: DeleteByAnyPasswordRequest };
   "user/sessions/end": { reply: MessageReply; body: EndSessionRequest };
+  "user/made/end": { reply: MessageReply; body: EndMadeRequest };
   "chat/unlink": { reply: MessageReply; body: UnlinkChatRequest };
   "admin/user/approve": { reply: DecisionReply | BulkDecisionReply; body: ApproveRequest };
   "admin/user/reject": { reply: DecisionReply | BulkDecisionReply; body: RejectRequest };
@@ -452,7 +460,7 @@ export interface PostRoutes {
   "admin/token/create": { reply: CreateTokenReply; body: CreateTokenRequest };
   "admin/token/revoke": { reply: MessageReply; body: TokenNameRequest };
   "team-chat/discord": { reply: Record<string, unknown>; body: {} };
-  "admin/team-chat/code": { reply: ChatCodeReply; body: {} };
+  "admin/team-chat/code": { reply: ChatCodeReply; body: ChatCodeRequest };
   "admin/team-chat/unlink": { reply: MessageReply; body: ChatUnlinkRequest };
   "admin/server/registration": { reply: MessageReply; body: RegistrationSettingRequest };
   "admin/server/announcement": { reply: MessageReply; body: AnnouncementRequest };

@@ -29,7 +29,9 @@ from tests.support.manual_clock import ManualClock
 pytestmark = pytest.mark.one_database("sqlite")
 
 LANGUAGES = ("en", "zh")
-WITHOUT_GAME = set(MAILS) - {"approved", "approved_set_password", "unbanned", "ban_ended"}
+WITHOUT_GAME = set(MAILS) - {
+    *("approved", "approved_set_password", "unbanned", "unbanned_set_password", "ban_ended", "ban_ended_set_password")
+}
 WITH_TOKEN = {"asked", "received", "approved_set_password", "reset_password", "password_link"}
 CODES = {"verification_code", "unlink_code"}
 HEADERS = {"Subject", "From", "To", "Date", "Message-ID", "Auto-Submitted", "Content-Type", "MIME-Version"}

@@ -190,7 +190,7 @@ def test_a_code_works_once_and_for_ten_minutes(services: ServiceHarness, clock: 
     assert TeamChatLink.select().count() == 1
     member = accounts.find_member("discord", "61")
     assert member is not None
-    assert accounts.revoke_unentitled({"rita"}) == {"rita": ["discord"]}
+    accounts.end([it.id for it in accounts.list_open("rita")])
     assert accounts.find_member("discord", "61") is None
 
 

@@ -15,6 +15,7 @@ from unittest import mock
 
 import yaml
 
+from plugin_bridge.authme.config import read_authme_config
 from regsvc.accounts.access import Principal
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.login import LoggedIn
@@ -181,6 +182,12 @@ class ServiceHarness:
         return int(query.count())
 
     # --- the process ---
+
+    def apply_authme(self) -> None:
+        """Take AuthMe's config after a change, as the daemon does."""
+        authme = read_authme_config(self.game.authme_config)
+        self.app.live.apply_authme(authme)
+        self.app.context.operators.follow(authme)
 
     def restart(self, **changes: object) -> None:
         """Restart with changed config keys, with two underscores for the dot."""

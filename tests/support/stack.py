@@ -89,6 +89,7 @@ class Stack:
         self._is_quick = is_quick
         self._numbers = itertools.count(1)
         self._olivias_token: str | None = None
+        self._passwords: dict[str, str] = {}  # of those whose sessions at /admin these are
         self._olivias_test: str | None = None  # in which the token was last known to be valid
         self.game: GameServer
         self.table: AuthMeTable
@@ -167,7 +168,19 @@ class Stack:
         reply = self.post("/api/admin/login", {"username": name, "password": password})
         assert reply.status == 200, reply.text
         token: str = reply.json["token"]
+        self._passwords[token] = password
         return token
+
+    def confirmed(self, admin_token: str, **body: object) -> dict[str, object]:
+        """Return the body of a request that needs the password of whose session this is."""
+        return {**body, "currentPassword": self._passwords[admin_token]}
+
+    def chat_code(self, admin_token: str) -> str:
+        """Return a code that links a chat account to the member of the team with this session."""
+        reply = self.post("/api/admin/team-chat/code", self.confirmed(admin_token), token=admin_token)
+        assert reply.status == 200, reply.text
+        code: str = reply.json["code"]
+        return code
 
     def user_token(self, person: Person, password: str | None = None) -> str:
         reply = self.login(person, password)

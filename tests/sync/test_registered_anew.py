@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
+from regsvc.accounts.access import Principal
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
+from regsvc.core.rights import PERMISSIONS_OF, Rights, Role
 from regsvc.database.audit import Actor
-from regsvc.database.models import UNVERIFIED
+from regsvc.database.models import UNVERIFIED, OutboxEntry
 from regsvc.sync.actions import Lock, TakeRow
 from regsvc.sync.rules import decide
-from regsvc.users.transitions import PasswordChoice
+from regsvc.users.transitions import DecisionDetails, PasswordChoice
 from tests.support.accounts import GAME, REGDATE, account, locked_row, policy, row, synced, user
 from tests.support.authme.authme_tables import dump_table
 from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness, authme_away
@@ -127,6 +129,36 @@ def test_a_link_is_mailed_and_its_password_counts(services: ServiceHarness, is_s
     assert may_log_in(services, "by-the-link") == (True, True)
     assert may_log_in(services, NEW) == may_log_in(services, PASSWORD) == (False, False)
     assert services.details("user.approved", "Alice")[-1] == {"statusBefore": "approved", "returned": "link"}
+
+
+@pytest.mark.parametrize("role", ["reviewer", "moderator"])
+def test_who_may_set_no_password_gives_the_account_to_nobody(services: ServiceHarness, role: Role) -> None:
+    register_anew(services)
+    rita = Principal(Actor("Rita"), Rights(PERMISSIONS_OF[role], 1), "Rita")
+
+    def approve_as_rita(choice: PasswordChoice) -> None:
+        decide, details = services.app.services.decisions.decide, DecisionDetails(password_choice=choice)
+        services.app.worker.run_here(decide, "Alice", "approve", rita, details)
+
+    before = everything(services)
+    with pytest.raises(errors.Forbidden) as refusal:
+        approve_as_rita("take")
+    assert (refusal.value.facts, everything(services)) == ({"permission": "users.manage"}, before)
+    approve_as_rita("keep")  # which gives it back to whom it was
+    assert may_log_in(services, PASSWORD) == (True, True)
+
+
+def test_the_owner_is_told_that_the_new_password_counts_even_in_silence(services: ServiceHarness) -> None:
+    register_anew(services)
+    services.decide("approve", "Alice", password_choice="take", is_silent=True)
+    assert services.mails("Alice")[-1] == "approved_new_password"
+    newest = OutboxEntry.select().order_by(OutboxEntry.id.desc())
+    mail = services.app.worker.run_here(lambda: services.app.mail_renderer.render(newest.get()))
+    body = mail.message.get_body(("plain",))
+    assert body is not None
+    text = body.get_content()
+    assert "the password typed there counts now" in text
+    assert "/forgot-password" in text
 
 
 def assert_decided(services: ServiceHarness, choice: str) -> None:

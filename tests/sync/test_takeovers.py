@@ -210,7 +210,7 @@ def test_a_password_that_was_meant_for_the_last_owner_of_a_name_is_not_set_for_t
     services.register("Steve", "bobs-secret", email="bob@example.org")
     new = StoredPassword("$SHA$a$b", None, "SHA256")
     with pytest.raises(errors.UserNotFound):
-        services.app.worker.run_here(changes.set, owner.id, owner.username, new, OLIVIA.actor)
+        services.app.worker.run_here(changes.set, owner.id, owner.username, new, OLIVIA.actor, "operator")
     assert services.login("Steve", "bobs-secret").username == "Steve"
 
 

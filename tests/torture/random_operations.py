@@ -1,4 +1,4 @@
-"""The long form of `tests/faults/test_random_operations.py`: two hundred sequences on each kind of database.
+"""The long form of `tests/faults/test_random_operations.py`: two hundred sequences of each on each kind of database.
 
 `COMPANION_TEST_SEED` is the first of the seeds; the name of a failed test says which one it was. The file is not
 called `test_`, so that it runs only when it is named.
@@ -11,15 +11,16 @@ import pytest
 
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.crash.random_services import services_opener
-from tests.support.crash.random_stack import run_sequences
+from tests.support.crash.random_stack import PromptStack, RandomStack, run_sequences
 
 FIRST_SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
 SEQUENCES = 20  # for each seed
 
 
+@pytest.mark.parametrize("kind", [RandomStack, PromptStack])
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 10))
-def test_the_players_table_changes_only_where_it_may(
-    request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path, seed: int
+def test_nothing_changes_but_what_may(
+    request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path, seed: int, kind: type[PromptStack]
 ) -> None:
     server = request.getfixturevalue("mariadb") if database_kind == "mariadb" else None
-    print(f"{run_sequences(services_opener(tmp_path, server), SEQUENCES, seed)} operations")
+    print(f"{run_sequences(kind, services_opener(tmp_path, server), SEQUENCES, seed)} operations")

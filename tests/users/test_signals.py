@@ -6,16 +6,21 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from peewee import Database
 
 from plugin_bridge.authme.players import Addresses, NoPlayers, PlayersUnavailable
+from regsvc.auth.rate_limits import DurableLimits
 from regsvc.core.clock import epoch_ms
+from regsvc.core.email_address import mailbox_of
 from regsvc.core.errors import InvalidField
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import KnownClient, PlayerAddress, Reader, Review, StoredQuestionnaire, User
 from regsvc.users.gates import Gates
 from regsvc.users.notes import Notes
 from regsvc.users.signals import FindAccounts, Signal, copy_addresses, find_nothing
+from regsvc.users.user_details import list_history
 from regsvc.users.user_list import UserList
 from regsvc.users.user_query import UserQuery
 from tests.support.database_fixtures import MakeUser, insert_whole
@@ -161,6 +166,41 @@ def test_earlier_decisions(arrive: Arrive, clock: ManualClock) -> None:
         ("earlier_rejection", 1, ["ALICE"]),
         ("same_email", 1, ["Mallory"]),
     ]
+
+
+def test_one_mailbox_under_several_addresses(arrive: Arrive, clock: ManualClock) -> None:
+    decision = {"operator": "Olivia", "status_before": "approved", "reviewed_at": clock()}
+    banned = arrive("Griefer", None, "banned", email="b1@example.org", email_key="b1@example.org")
+    by_address = {"username": "Griefer", "username_key": "griefer", "email_key": "b1@example.org"}
+    Review.create(user_id=banned.id, **decision, **by_address, transition="ban", status_after="banned")
+    arrive("Twin", None, "approved", email_key="b.1+a@example.org")
+    arrive("Unproven", None, "approved", email_key="b1+u@example.org", is_email_verified=False)
+    arrive("Again", email_key="b1+x@example.org")
+    arrive("Elsewhere", email_key="b1@example.com")
+    assert told() == {
+        "Again": [("earlier_ban", 1, ["Griefer"]), ("same_email", 2, ["Griefer", "Twin"])],
+        "Elsewhere": [],
+    }
+    [entry] = list_history(User.get(User.username == "Again"), 10)
+    assert (entry.username, entry.is_same_email, entry.is_same_name) == ("Griefer", True, False)
+
+
+LOCAL_PARTS = st.text("ab.+é", min_size=1, max_size=8) | st.sampled_from(['"a+b"', '"a@b.c"', "+x", "...", ".+."])
+
+
+def test_the_database_finds_the_mailboxes_that_the_program_computes(arrive: Arrive) -> None:
+    alice = arrive("Alice")
+
+    @settings(max_examples=60, deadline=None)
+    @given(LOCAL_PARTS, st.sampled_from(["example.org", "xn--bcher-kva.example"]))
+    def check(local_part: str, domain: str) -> None:
+        key = f"{local_part}@{domain}"
+        User.update(email_key=key).where(User.id == alice.id).execute()
+        assert User.get_by_id(alice.id).mailbox == mailbox_of(key)
+
+    check()
+    User.update(email_key=None).where(User.id == alice.id).execute()
+    assert User.get_by_id(alice.id).mailbox is None
 
 
 def test_addresses_that_are_not_proven(arrive: Arrive) -> None:
@@ -337,7 +377,7 @@ def test_they_are_those_of_the_queue_alone(arrive: Arrive, field: str) -> None:
 
 
 def test_two_read_one_application(our_database: Database, clock: ManualClock) -> None:
-    notes = Notes(our_database, Audit(clock), clock)
+    notes = Notes(our_database, DurableLimits(clock), Audit(clock), clock)
     olivia, rita = Actor("Olivia"), Actor("Rita")
     assert notes.read("Alice", olivia) == []
     assert notes.read("alice", rita) == ["Olivia"]

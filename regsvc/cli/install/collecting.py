@@ -429,7 +429,7 @@ def _a_folder(written: str) -> str:
 
 def _an_address(written: str) -> str:
     """Return a web address with its scheme; that of an IP address and of this machine is rarely https."""
-    if "://" in written or not re.match(r"[\w\[]\S*$", written):
+    if "://" in written or not re.fullmatch(r"[\w\[]\S*", written):
         return written
     host = urlsplit(f"//{written}").hostname or ""
     address = f"{'http' if host == 'localhost' or _IP_ADDRESS.fullmatch(host) else 'https'}://{written}"

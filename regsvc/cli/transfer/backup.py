@@ -35,6 +35,7 @@ from regsvc.cli.transfer.tables import (
     write_tables,
 )
 from regsvc.core.progress import Progress
+from regsvc.core.safe_paths import open_regular_file, read_text_file
 from regsvc.database.engine import TolerantSqlite
 from regsvc.database.models import Installation
 
@@ -94,7 +95,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Read a backup's manifest. Raises `TransferProblem` if the folder is not a backup made by `companion backup`."""
     path = folder / MANIFEST
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = json.loads(read_text_file(path))
         if data.get("format") != FORMAT or data.get("version") != 1:
             raise ValueError("unknown format")
         return Manifest(**data)
@@ -123,7 +124,7 @@ def verify_files(folder: Path, manifest: Manifest) -> None:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with open(open_regular_file(path), "rb") as file:  # noqa: PTH123 - a descriptor, not a path
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -23,6 +23,7 @@ from regsvc.cli.transfer.migrate_to import newest_schema, open_connection, requi
 from regsvc.cli.transfer.tables import Checksums, FileRows, Rows, TransferProblem, print_tables
 from regsvc.config.sections import Config
 from regsvc.core.clock import Clock
+from regsvc.core.safe_paths import open_regular_file
 from regsvc.database.location import (
     COPIED,
     DatabaseLocation,
@@ -131,7 +132,8 @@ def _copy_private(source: Path, target: Path) -> None:
     """Copy a file atomically, readable by our own user only."""
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        content = source.read_bytes()
+        with open(open_regular_file(source), "rb") as kept:  # noqa: PTH123 - a descriptor, not a path
+            content = kept.read()
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
             file.write(content)

@@ -27,6 +27,7 @@ from peewee import (
     SqliteDatabase,
 )
 
+from regsvc.core.safe_paths import open_regular_file
 from regsvc.database.engine import error_sentence
 from regsvc.database.models import MODELS, UNKNOWN, Lease, Migration, StoredBucket, SyncState, UtcDateTimeField
 
@@ -39,7 +40,7 @@ CHUNK_ROWS: Final = 500
 """Rows read and written at once."""
 
 # AuthMe's table may be another one where a copy is used; the next start records it
-_EXCLUDED_COLUMNS: Final = {"is_asked", "is_edited", "look_key", "shown_as", "changed_at", "players_table"}
+_EXCLUDED_COLUMNS: Final = {"is_asked", "is_edited", "look_key", "mailbox", "shown_as", "changed_at", "players_table"}
 # a lease is held in one database; the target has its own migrations; the sync rebuilds its digests
 _EXCLUDED_MODELS: Final = (Lease, Migration, StoredBucket, SyncState)
 _UNKNOWN: Final = UtcDateTimeField().db_value(UNKNOWN)
@@ -280,7 +281,8 @@ class FileRows(Rows):
     def chunks(self, table: TableSpec) -> Iterator[list[Row]]:
         path = self._folder / f"{table.name}.jsonl"
         try:
-            with path.open(encoding="utf-8") as file:
+            # a descriptor, not a path
+            with open(open_regular_file(path), encoding="utf-8") as file:  # noqa: PTH123
                 if json.loads(file.readline()) != list(table.columns):
                     raise TransferProblem(f"{path} has other columns than {table.name}.")
                 chunk: list[Row] = []

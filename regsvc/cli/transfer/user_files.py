@@ -16,6 +16,7 @@ import msgspec
 from regsvc.cli.transfer.exporting import HASH_COLUMNS, USER_COLUMNS, from_cell
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.core.clock import from_epoch_ms, to_milliseconds
+from regsvc.core.safe_paths import open_regular_file
 from regsvc.core.text import clean_lines, clean_name, clean_reason, shorten
 from regsvc.database.models import APPROVED, BANNED, PENDING, STATUSES
 from regsvc.users.chat_links import ChatAccount
@@ -121,7 +122,8 @@ def read_users(
 @contextmanager
 def _opened(path: Path) -> Iterator[TextIO]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        # a descriptor, not a path
+        with open(open_regular_file(path), encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
             yield file
     except OSError as error:
         raise TransferProblem(f"{path} cannot be read: {error.strerror}.") from error

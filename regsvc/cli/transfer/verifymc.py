@@ -28,6 +28,7 @@ from regsvc.cli.transfer.user_files import (
     parse_record,
 )
 from regsvc.core.clock import from_epoch_ms
+from regsvc.core.safe_paths import read_text_file
 from regsvc.core.text import clean_reason
 from regsvc.database.audit import PastEntry
 from regsvc.database.engine import error_sentence, open_database
@@ -345,7 +346,7 @@ def _find(folder: Path, name: str) -> Path | None:
 def _read_config(path: Path) -> dict[str, Any]:
     """Return its config; of one that cannot be read, nothing."""
     try:
-        loaded = yaml.safe_load(path.read_text("utf-8-sig"))
+        loaded = yaml.safe_load(read_text_file(path, "utf-8-sig"))
     except (OSError, ValueError, yaml.YAMLError, RecursionError):
         return {}
     return loaded if isinstance(loaded, dict) else {}
@@ -366,7 +367,7 @@ def _read_files(users: Path, settings: VerifyMCSettings) -> VerifyMCData:
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text("utf-8-sig"))
+        return json.loads(read_text_file(path, "utf-8-sig"))
     except json.JSONDecodeError as error:
         raise TransferProblem(
             f"{path}: line {error.lineno}, column {error.colno}: this is not JSON; {_NOTHING}. If the game server was "

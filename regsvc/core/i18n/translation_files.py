@@ -12,9 +12,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
-from plugin_bridge.regular_files import require_regular_file
 from regsvc.core.exceptions import StartupError
 from regsvc.core.i18n.languages import is_language_tag, normalize_tag
+from regsvc.core.safe_paths import read_text_file
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +54,7 @@ def files_in(folder: Traversable) -> Iterator[tuple[str, Traversable]]:
 def read_texts(file: Traversable) -> dict[str, str]:
     """Read a file's texts by dotted key, however the tables are nested. Raises `BrokenTranslation`."""
     try:
-        require_regular_file(file)
-        return _flatten(tomllib.loads(file.read_text(encoding="utf-8")))
+        return _flatten(tomllib.loads(read_text_file(file)))
     except UnicodeDecodeError as error:
         raise BrokenTranslation(f"{file}: it is not UTF-8 text; save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:

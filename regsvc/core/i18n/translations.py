@@ -112,6 +112,11 @@ class Translations:
             zone=_offset_of(local),
         )
 
+    def place(self, place: str, address: str | None, language: str) -> str:
+        """Return the words for where a password was changed; `address`: that of the client, or None."""
+        words = self.text(f"password_change.{place}", language)
+        return words if address is None else self.text("password_change.from", language, place=words, address=address)
+
     def section(self, name: str, language: str) -> dict[str, str]:
         """Return the texts of a section such as `page.register`, by their keys within it; `{names}` stay as they are.
 

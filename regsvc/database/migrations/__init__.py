@@ -17,4 +17,7 @@ MIGRATIONS: Final = (
     "m0107_applications",
     "m0108_team_chat",
     "m0109_operators",
+    "m0110_entitlement",
+    "m0111_undo_links",
+    "m0112_mailboxes",
 )

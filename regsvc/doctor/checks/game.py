@@ -1,6 +1,5 @@
 """Checks of the game server's files: operators, remote console, online mode."""
 
-import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -78,7 +77,7 @@ def op_is_held(facts: Facts) -> Iterator[Symptom]:
     names |= {operator.player_uuid: operator.name for operator in (*tables.operators, *tables.former_operators)}
     for uuid, name in sorted(names.items(), key=lambda it: it[1]):
         note = notes.find(uuid) if name.lower() not in listed else None
-        if note is not None and note.holds_op and time.time() - note.written_at > notes.longest_prompt:
+        if note is not None and note.holds_op and notes.is_left_behind(note):
             title = Sentence("AuthMe makes {name} an operator again at their next login.", name=name)
             yield Symptom(title, where=str(note.place))
 
@@ -91,7 +90,8 @@ def op_is_held(facts: Facts) -> Iterator[Symptom]:
     why="AuthMe takes op from an operator’s name for as long as anybody stands at the prompt under it, which cannot be "
     "told from /deop without the note. The operator’s requests are refused meanwhile. After a real /deop, tokens and "
     "links of theirs are refused at once, and end only when nobody can stand there any more.",
-    do="Set limbo.persistence.type to INDIVIDUAL_FILES, and let the companion’s user read plugins/AuthMe/playerdata.",
+    do="Set limbo.persistence.type to INDIVIDUAL_FILES, run /authme reload at once, and let the companion’s user read "
+    "plugins/AuthMe/playerdata.",
     where=FixLocation(Source.AUTHME, "limbo.persistence.type"),
 )
 def op_is_unseen(facts: Facts) -> Iterator[Sentence]:
@@ -110,7 +110,7 @@ def op_is_unseen(facts: Facts) -> Iterator[Sentence]:
     why="AuthMe gives op back after each login with op-permission-level, whatever the level was: in the game levels do "
     "not hold beside it. Here the lowest level counts that a name had since it became an operator’s.",
     do="Set op-permission-level to the level that all operators may have. To raise a level here, take op away (/deop), "
-    "wait until the audit log says that it ended, and give it again.",
+    "wait until the list of the team at /admin has them no more, and give it again.",
     where=FixLocation(Source.PROPERTIES, "op-permission-level"),
 )
 def levels_do_not_hold(facts: Facts) -> Iterator[Sentence]:
@@ -132,8 +132,9 @@ def levels_do_not_hold(facts: Facts) -> Iterator[Sentence]:
     "game.operators_unregistered",
     Severity.RISKY,
     means="A name is an operator’s, and neither a user nor a player in AuthMe’s table has it.",
-    why="AuthMe gives op back to registered players alone: a player who joins under this name takes op from it, and one "
-    "who types /register has it. On the web they are pending, so approve the name only if you know who registered it.",
+    why="AuthMe gives op back to registered players alone: a player who joins under this name takes op from it, and "
+    "one who types /register has it. On the web they are pending, so approve the name only if you know who registered "
+    "it.",
     do="Create each operator’s account (companion users create NAME) before they join. Take names that nobody uses out "
     "of the list (/deop).",
     where=FixLocation(Source.OPERATORS),

@@ -104,6 +104,7 @@ _DECISIONS: Final = frozenset(
     {
         "approved",
         "approved_set_password",
+        "approved_new_password",
         "rejected",
         "banned",
         "unbanned",

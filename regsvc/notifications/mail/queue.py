@@ -24,6 +24,7 @@ UserMail = Literal[
     "received",
     "approved",
     "approved_set_password",
+    "approved_new_password",
     "rejected",
     "banned",
     "unbanned",
@@ -35,10 +36,14 @@ UserMail = Literal[
     "ban_ended_unapproved",
     "deleted",
     "password_link",
+    "password_changed",
     "email_changed",
     "totp_enabled",
     "totp_disabled",
     "totp_reset",
+    "token_made",
+    "chat_code_made",
+    "password_link_made",
     "account_deleted",
 ]
 """Mails to a user, at the address on record."""
@@ -78,15 +83,17 @@ class MailQueue:
         """Return whether the user is mailed: players are, and the user has an address, proven or of AuthMe's table."""
         return self.is_available and user.email is not None and user.email_key is not None
 
-    def send(self, user: User, mail: UserMail, row_id: int | None = None) -> bool:
+    def send(self, user: User, mail: UserMail, row_id: int | None = None, *, payload: str | None = None) -> bool:
         """Enqueue a mail to a user; returns False for one who cannot be reached.
 
-        It is rendered from the row: the review if it is about a decision, the question if it asks one.
+        It is rendered from the row: the review if it is about a decision, the question if it asks one; or from the
+        payload.
         """
         if not self.can_reach(user) or user.email is None or user.email_key is None:
             return False
         to = EmailAddress(user.email, user.email_key)
-        self.outbox.put(mail, to, user.language or self._default_language, user_id=user.id, row_id=row_id)
+        language = user.language or self._default_language
+        self.outbox.put(mail, to, language, user_id=user.id, row_id=row_id, payload=payload)
         return True
 
     def send_to(

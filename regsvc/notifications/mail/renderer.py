@@ -1,6 +1,7 @@
 """Rendering of mails at the moment of delivery, from the rows their outbox entries refer to."""
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,11 +14,18 @@ from typing import Any, Final
 from urllib.parse import urljoin
 
 from regsvc.auth.derived_secrets import APPLICATION_PATH, ApplicationTokens
-from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, LIFETIMES, LinkPurpose, PasswordLinks, link_address
+from regsvc.auth.password_links import (
+    FORGOT_PASSWORD_PATH,
+    LIFETIMES,
+    UNDO_LIFETIME,
+    LinkPurpose,
+    PasswordLinks,
+    link_address,
+)
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.host_style import accent_of
 from regsvc.config.sections import Config
-from regsvc.core.clock import Clock, epoch_ms
+from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms
 from regsvc.core.email_address import EmailAddress, is_email_address
 from regsvc.core.game_address import public_game_address
 from regsvc.core.i18n.translations import Translations
@@ -29,6 +37,7 @@ from regsvc.notifications.mail.templates import MailTemplates, Values
 _PAGES: Final[Mapping[str, str]] = {
     "already_registered": FORGOT_PASSWORD_PATH,
     "approved": "/server",
+    "approved_new_password": FORGOT_PASSWORD_PATH,
     "rejected": "/register",
     "banned": "/",
     "unbanned": "/server",
@@ -38,10 +47,14 @@ _PAGES: Final[Mapping[str, str]] = {
     "ban_ended_set_password": FORGOT_PASSWORD_PATH,
     "ban_ended_unapproved": "/account",
     "deleted": "/",
+    "password_changed": FORGOT_PASSWORD_PATH,
     "email_changed": "/",
     "totp_enabled": "/account",
     "totp_disabled": "/account",
     "totp_reset": "/account",
+    "token_made": "/account",
+    "chat_code_made": "/account",
+    "password_link_made": "/account",
     "account_deleted": "/",
     "digest": "/admin#queue",
     "mail_test": "/",
@@ -136,6 +149,7 @@ class MailRenderer:
             "received": self._received,
             "approved": self._approved,
             "approved_set_password": self._approved_set_password,
+            "approved_new_password": self._approved,
             "rejected": self._rejected,
             "banned": self._decision,
             "unbanned": self._decision,
@@ -149,10 +163,14 @@ class MailRenderer:
             "reset_password": self._password_link,
             "password_link": self._password_link,
             "digest": self._digest,
+            "password_changed": self._password_changed,
             "email_changed": self._email_changed,
             "totp_enabled": self._about_user,
             "totp_disabled": self._about_user,
             "totp_reset": self._about_user,
+            "token_made": self._about_user,
+            "chat_code_made": self._about_user,
+            "password_link_made": self._about_user,
             "account_deleted": lambda mail: _Content({"username": _get_review(mail).username}),
         }
 
@@ -290,7 +308,29 @@ class MailRenderer:
     def _email_changed(self, mail: OutboxEntry) -> _Content:
         """Sent even if the account is gone by now: deleting it would be a thief's next step."""
         user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
-        return _Content({"username": None if user is None else user.username})
+        undo = self._undo_link(mail)
+        return _Content({"username": None if user is None else user.username, **undo.values}, undo.secrets)
+
+    def _password_changed(self, mail: OutboxEntry) -> _Content:
+        """Render the notice of a new password. Of one sent again late, the address is forgotten (`retention`)."""
+        username, undo = _get_user(mail).username, self._undo_link(mail)
+        facts = json.loads(mail.payload or "{}")
+        language = self._templates.get(mail.template, self._translations.offered_for(mail.language)).language
+        where = self._translations.place(facts["place"], facts["address"], language) if facts else None
+        when = self._moment(from_epoch_ms(facts["at"]), mail) if facts else None
+        return _Content({"username": username, "where": where, "when": when, **undo.values}, undo.secrets)
+
+    def _undo_link(self, mail: OutboxEntry) -> _Content:
+        """Return the link that takes the account back for this recipient, where there is one by now.
+
+        It was issued with the change: who has taken the account back since must not find it open for another address.
+        """
+        link = None if mail.user_id is None else self._links.find_undo(mail.user_id, mail.recipient_key)
+        if link is None:
+            return _Content({"days": None})
+        token = self._links.token_of(link)
+        days = str(UNDO_LIFETIME.days)
+        return _Content({"link": link_address(self._base_url, token), "days": days}, (token,))
 
     def _password_link(self, mail: OutboxEntry) -> _Content:
         username = _get_user(mail).username

@@ -21,10 +21,10 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from plugin_bridge.regular_files import require_regular_file
 from regsvc.core.email_address import is_email_address
 from regsvc.core.exceptions import StartupError
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, is_language_tag, normalize_tag
+from regsvc.core.safe_paths import read_text_file
 from regsvc.core.text import strip_invisible
 
 MAILS: Final[Mapping[str, frozenset[str]]] = {
@@ -34,6 +34,7 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "received": frozenset({"username"}),
     "approved": frozenset({"username", "reason"}),
     "approved_set_password": frozenset({"username", "reason", "days"}),
+    "approved_new_password": frozenset({"username", "reason"}),
     "rejected": frozenset({"username", "reason", "again", "name"}),
     "banned": frozenset({"username", "reason", "until"}),
     "unbanned": frozenset({"username", "reason"}),
@@ -46,10 +47,14 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "deleted": frozenset({"username", "reason"}),
     "reset_password": frozenset({"username", "minutes"}),
     "password_link": frozenset({"username", "minutes"}),
-    "email_changed": frozenset({"username"}),
+    "password_changed": frozenset({"username", "when", "where", "days"}),
+    "email_changed": frozenset({"username", "days"}),
     "totp_enabled": frozenset({"username"}),
     "totp_disabled": frozenset({"username"}),
     "totp_reset": frozenset({"username"}),
+    "token_made": frozenset({"username"}),
+    "chat_code_made": frozenset({"username"}),
+    "password_link_made": frozenset({"username"}),
     "account_deleted": frozenset({"username"}),
     "digest": frozenset({"count", "names", "more"}),
     "mail_test": frozenset(),
@@ -250,8 +255,7 @@ def _check(file: Traversable, written: str, names: frozenset[str]) -> None:
 
 def _read(file: Traversable) -> str:
     try:
-        require_regular_file(file)
-        return file.read_text(encoding="utf-8")
+        return read_text_file(file)
     except UnicodeDecodeError as error:
         raise BrokenTemplate(f"{file}: the file is not UTF-8.") from error
     except OSError as error:

@@ -17,6 +17,7 @@ from regsvc.config.key_types import to_toml
 from regsvc.config.sections import ConfigError
 from regsvc.config.value_checks import language_tag, unreadable_reason
 from regsvc.core.i18n.languages import normalize_tag
+from regsvc.core.safe_paths import read_text_file
 from regsvc.registration.questionnaire.questions import (
     EMPTY_TEXT,
     ChoiceQuestion,
@@ -182,7 +183,9 @@ def _read(file: Path) -> dict[str, object]:
     if file.stat().st_size > _MAX_FILE:
         raise ConfigError(f"{file}: the file is too large; a questionnaire may have up to 1 MiB.")
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text_file(file))
+    except OSError as error:
+        raise ConfigError(f"[questionnaire] file: {file} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{file}: the file is not UTF-8 text; save it as UTF-8.") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from peewee import Database
 
 from regsvc.accounts.access import AccountAccess, Principal
-from regsvc.auth.rate_limits import DurableLimits, in_total
+from regsvc.auth.rate_limits import DurableLimits, in_total, team_writes
 from regsvc.auth.verification_codes import VerificationCodes, proven_at
 from regsvc.config.sections import QuestionnaireSection
 from regsvc.core.caller import Caller
@@ -100,7 +100,8 @@ class Questionnaires:
     def judge(self, username: str, question_id: int, points: int, by: Principal) -> str:
         """Give the points of a text answer, as a member of the team who has read it; return the user's name. Blocking.
 
-        Raises `UserNotFound`, `ProtectedOperator`, `WrongStatus` once the user is decided about, and `InvalidField`.
+        Raises `UserNotFound`, `ProtectedOperator`, `WrongStatus` once the user is decided about, `RateLimited`, and
+        `InvalidField`.
         """
         with self.database.atomic():
             key = name_key(username)
@@ -115,6 +116,7 @@ class Questionnaires:
             if result is None:
                 raise InvalidField("questionId")
             judged = judge(result, question_id, points)
+            self.limits.hit_all(team_writes(by.username))
             summary = self._summarize(judged.score, judged.max_score, judged.pass_score, judged.answers)
             self.results.rescore(user.id, replace(judged, summary=summary))
             detail = {"questionId": question_id, "points": points}

@@ -16,9 +16,20 @@ from pwd import getpwnam
 import pytest
 
 from regsvc.cli.given_config import require_roots_alone
+from regsvc.cli.transfer.tables import TransferProblem
+from regsvc.cli.transfer.user_files import read_users
+from regsvc.cli.transfer.verifymc import VerifyMCSettings, read_verifymc
 from regsvc.config.loader import load_config
 from regsvc.config.sections import ConfigError
-from regsvc.core.safe_paths import PlantedLink, find_foreign_folder, located, open_file, open_folder, status_of
+from regsvc.core.safe_paths import (
+    PlantedLink,
+    find_foreign_folder,
+    located,
+    open_file,
+    open_folder,
+    open_regular_file,
+    status_of,
+)
 from tests.cli.install.test_prepared_root import CONFIG, choose_state, companion, install
 from tests.support.machine import PROGRAM, open_machine
 from tests.support.other_user import USER_ID
@@ -165,6 +176,11 @@ def test_what_root_reads_and_writes_is_no_link_of_others_either(tmp_path: Path) 
     assert "root's own" not in str(refused.value)
     config = load_config(None, {}, {"mail.password_file": str(home / "password")})
     assert "this link is in a folder" in config.missing_secrets["mail.password"]
+    for read in (open_regular_file, lambda file: list(read_users(file, "csv"))):
+        with pytest.raises((PlantedLink, TransferProblem), match="this link is in a folder"):
+            read(home / "password")
+    with pytest.raises(TransferProblem, match="this link is in a folder"):
+        read_verifymc(str(home / "password"), VerifyMCSettings())
     (tmp_path / "tree").mkdir()
     done = companion(tmp_path / "tree", "install", "--mail-password-file", str(home / "password"))
     assert (done.status, "this link is in a folder" in done.errors) == (2, True), done

@@ -103,6 +103,13 @@ def merge(new: Note, *older: Note | None) -> Note:
     return {**new, **kept, "operator": any(note.get("operator") is True for note in [new, *known])}
 
 
+def find_left_notes(folder: Path, uuid: str) -> list[Note]:
+    """Return the notes of this player that any `limbo.persistence.type` has left."""
+    own = [_read(folder / uuid / "data.json")]
+    own += [(_read(file) or {}).get(uuid) for file in folder.glob("seg*-limbo.json")]
+    return [note for note in own if note is not None]
+
+
 def _read(file: Path) -> Note | None:
     try:
         document: Mapping[str, Any] | None = json.loads(file.read_text(encoding="utf-8"))

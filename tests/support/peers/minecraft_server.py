@@ -32,6 +32,8 @@ class Handshake:
     host: str
     port: int
     next_state: int
+    version: int = -1
+    """Protocol number; -1: the client names none."""
 
 
 class Conversation:
@@ -104,6 +106,22 @@ def endless(server: "MinecraftServer", client: Conversation) -> None:
 def saying(data: bytes) -> Answer:
     """Build an answer that sends these bytes and hangs up."""
     return lambda server, client: client.send_raw(data)
+
+
+def only_for(version: int, refusal: bytes = b"") -> Answer:
+    """Build an answer that sends others than clients of this version the refusal, and hangs up.
+
+    Glowstone sends none (read in its source: `GlowSession.disconnect`); servers that take the status for a login send
+    a login's disconnect (read in a decompiled server of 1.8, and in Pumpkin).
+    """
+
+    def answer(server: "MinecraftServer", client: Conversation) -> None:
+        if server.handshakes[-1].version == version:
+            honest(server, client)
+        else:
+            client.send_raw(refusal)
+
+    return answer
 
 
 class MinecraftServer:
@@ -193,11 +211,12 @@ def _answer_status(server: MinecraftServer, client: Conversation) -> None:
 
 
 def _handshake_in(content: bytes) -> Handshake:
-    content = content[_number_in(content)[1] :]  # the client's version
+    version, taken = _number_in(content)
+    content = content[taken:]
     length, taken = _number_in(content)
     host, rest = content[taken : taken + length], content[taken + length :]
     [port] = struct.unpack(">H", rest[:2])
-    return Handshake(host.decode(), port, _number_in(rest[2:])[0])
+    return Handshake(host.decode(), port, _number_in(rest[2:])[0], version - 2**32 if version >> 31 else version)
 
 
 def _number_in(content: bytes) -> tuple[int, int]:

@@ -23,7 +23,22 @@ const FOR_DECISIONS = {
   delete: "users.manage",
 };
 
-/** @param {DecisionName} decision */
-export function mayDecide(decision) {
-  return may(FOR_DECISIONS[decision]);
+/**
+ * Return whether the member of the team may make a decision, about users of a status if one is given.
+ *
+ * @param {DecisionName} decision
+ * @param {Status} [status]
+ */
+export function mayDecide(decision, status) {
+  const endsPlay = decision === "reopen" && status === "approved"; // as a ban does
+  return may(FOR_DECISIONS[decision]) && (!endsPlay || may("users.ban"));
+}
+
+/**
+ * Return whether they may say that this password counts for who registered anew in the game.
+ *
+ * @param {PasswordChoice} choice
+ */
+export function mayChoose(choice) {
+  return choice !== "take" || may("users.manage");
 }

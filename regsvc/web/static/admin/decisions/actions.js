@@ -5,6 +5,7 @@ import { choose } from "../../shared/dialog.js";
 import { button } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
+import { mayChoose } from "../permissions.js";
 import { countNames, formatNumber } from "../phrases.js";
 import { applies, DECISION_KEYS } from "./transitions.js";
 
@@ -55,7 +56,8 @@ export async function decideFor(context, decision, users) {
  * @param {string[]} usernames
  */
 export function askPassword(usernames) {
-  const choices = PASSWORD_CHOICES.filter((value) => value !== "link" || config.registration.passwordReset === "mail");
+  const isMailed = config.registration.passwordReset === "mail";
+  const choices = PASSWORD_CHOICES.filter((value) => mayChoose(value) && (value !== "link" || isMailed));
   return choose(
     t("ask_password", { names: countNames(usernames) }),
     t("ask_password_why"),

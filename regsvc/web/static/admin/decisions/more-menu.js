@@ -43,6 +43,6 @@ export function moreMenu(items) {
  */
 export function destructiveButtons(decide, decisions = ["ban", "delete"]) {
   return decisions
-    .filter(mayDecide)
+    .filter((decision) => mayDecide(decision))
     .map((decision) => button(t("opens", { what: t(`do_${decision}`) }), () => decide(decision), "plain bad"));
 }

@@ -73,5 +73,5 @@ const APPLIES_TO = {
  * @param {ListedUser} user
  */
 export function applies(decision, user) {
-  return mayDecide(decision) && APPLIES_TO[decision](user);
+  return mayDecide(decision, user.status) && APPLIES_TO[decision](user);
 }

@@ -1,0 +1,302 @@
+"""R90: what a member of the team made works as long as all that was required to make it still holds."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from regsvc.accounts.access import Principal
+from regsvc.auth.entitlement import Origin
+from regsvc.core.errors import ProtectedOperator, Refusal
+from regsvc.core.rights import Permission
+from regsvc.database.audit import Actor
+from regsvc.database.models import Invitation, Link, Token, User
+from regsvc.users.transitions import DecisionDetails
+from tests.support.services import CALLER, OLIVIA, PASSWORD, MakeServices, ServiceHarness
+
+pytestmark = pytest.mark.every_database
+
+MONA = "Mona"
+DAY = timedelta(days=1)
+
+
+@dataclass
+class Team:
+    """Mona, a moderator or an operator, and one of each kind that she made. Alice is a player."""
+
+    services: ServiceHarness
+    has_factor: bool = False
+    accounts: int = 0
+
+    def __post_init__(self) -> None:
+        self.services.approved(MONA)
+        self.services.approved("Alice")
+
+    def run(self, function: Callable[..., object], *args: object, **kwargs: object) -> Any:
+        return self.services.app.worker.run_here(partial(function, *args, **kwargs))
+
+    def give_role(self, name: str, role: str | None) -> None:
+        self.run(self.services.app.team_roles.give, name, role, OLIVIA)
+
+    def appoint(self, *names: str) -> None:
+        self.services.game.write_operators("Olivia", *names, levels=dict.fromkeys(names, 3))
+
+    def make_all(self) -> "dict[str, Callable[[], object]]":
+        """Let Mona make one of each kind; return what uses them."""
+        app, by, has_factor = self.services.app, Actor(MONA), self.has_factor
+        origin = Origin("mona", self.services.clock(), has_factor)
+        issued = self.run(app.sessions.issue, self.services.user(MONA), "admin", CALLER, has_second_factor=has_factor)
+        permissions = {Permission.USERS_READ}
+        bearer, _record = self.run(
+            app.api_tokens.create, "bot", permissions, by, MONA, 90 * DAY, has_second_factor=has_factor
+        )
+        invited, _record = self.run(app.invitations.create, 2, DAY, (), by, MONA, has_second_factor=has_factor)
+        handed = self.run(app.links.issue_for_handover, self.services.user("Alice").id, MONA, origin, None)
+        code = self.run(app.team_accounts.issue_code, self.services.user(MONA).id, has_second_factor=has_factor)
+        self.accounts += 1
+        account = str(self.accounts)
+        self.run(app.team_accounts.redeem, code, "discord", account, "mona")
+        link_token = app.links.token_of(handed)
+        return {
+            "session": lambda: app.sessions.authenticate_admin(issued.token, CALLER),
+            "token": lambda: app.api_tokens.authenticate(bearer, CALLER, Permission.USERS_READ),
+            "invitation": lambda: app.invitations.find(invited.partition("#invite=")[2]),
+            "link": lambda: app.links.find(link_token),
+            "chat account": lambda: app.team_accounts.find_member("discord", account),
+        }
+
+    def list_working(self, uses: "dict[str, Callable[[], object]]") -> set[str]:
+        working = set()
+        for kind, use in uses.items():
+            try:
+                if self.run(use) is not None:
+                    working.add(kind)
+            except Refusal:
+                continue
+        return working
+
+    def end_lost(self) -> None:
+        self.run(self.services.app.lost_rights.end)
+
+
+ALL = {"session", "token", "invitation", "link", "chat account"}
+
+
+@pytest.fixture
+def team(make_services: MakeServices) -> Team:
+    team = Team(make_services())
+    team.appoint(MONA)
+    return team
+
+
+def lose_op(team: Team) -> None:
+    team.appoint()
+
+
+def get_op_back(team: Team) -> None:
+    team.end_lost()
+    team.appoint(MONA)
+
+
+def be_banned(team: Team) -> None:
+    team.services.decide("ban", MONA)
+
+
+def be_unbanned(team: Team) -> None:
+    team.services.decide("unban", MONA)
+
+
+def be_deleted(team: Team) -> None:
+    team.services.decide("delete", MONA)
+
+
+def register_anew(team: Team) -> None:
+    team.appoint()
+    team.services.approved(MONA)
+    team.appoint(MONA)
+
+
+def reset_password(team: Team) -> None:
+    app, mona = team.services.app, team.services.user(MONA)
+    link = team.run(app.links.issue, mona.id, "reset", str(mona.email_key))
+    asyncio.run(app.services.password_changes.reset(app.links.token_of(link), "a-new-one-2", CALLER))
+
+
+def nothing(team: Team) -> None:
+    """Nothing comes back."""
+
+
+@pytest.mark.parametrize(
+    ("stop", "comes_back"),
+    [
+        (lose_op, get_op_back),
+        (be_banned, be_unbanned),
+        (be_deleted, register_anew),
+        (reset_password, nothing),
+    ],
+)
+def test_all_of_it_ends_with_its_maker_and_does_not_revive(
+    team: Team, stop: Callable[[Team], None], comes_back: Callable[[Team], None]
+) -> None:
+    uses = team.make_all()
+    assert team.list_working(uses) == ALL
+    team.services.clock.advance(seconds=1)
+    stop(team)
+    assert team.list_working(uses) == set()
+    team.services.clock.advance(seconds=1)
+    comes_back(team)
+    assert team.list_working(uses) == set()
+    team.end_lost()
+    again = team.make_all() if team.services.find_user(MONA) else {}
+    assert team.list_working({**uses, **{f"new {kind}": use for kind, use in again.items()}}) == {
+        f"new {kind}" for kind in again
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "left"),
+    [("moderator", "reviewer", set[str]()), ("moderator", None, set[str]()), ("reviewer", "moderator", set[str]())],
+)
+def test_another_role_ends_what_was_made_by_the_earlier_one(
+    team: Team, before: str, after: str | None, left: set[str]
+) -> None:
+    team.appoint()
+    team.give_role(MONA, before)
+    uses = team.make_all()
+    assert team.list_working(uses) == ALL - {"link"}  # which needs `users.manage`
+    team.services.clock.advance(seconds=1)
+    team.give_role(MONA, after)
+    assert team.list_working(uses) == left
+    team.give_role(MONA, before)
+    assert team.list_working(uses) == left
+    [detail] = [it for it in team.services.details("user.rights_ended", MONA) if it["cause"] == "role_changed"]
+    assert detail["sessions"].startswith("20")  # when it began; addresses are not kept as long as the log
+    assert (detail["tokens"], detail["chatAccounts"]) == ("bot", "discord")
+
+
+def test_a_changed_password_ends_the_sessions_and_offers_to_end_the_rest(team: Team) -> None:
+    uses, app = team.make_all(), team.services.app
+    session = team.run(uses["session"])
+    asyncio.run(app.services.password_changes.change_own(session, PASSWORD, "a-new-one-1", CALLER))
+    assert team.list_working(uses) == ALL - {"session"}
+    own = replace(session, token_generation=1)
+    assert app.worker.run_here(app.services.team_credentials.list_own, own) == {
+        "links": ["Alice"],
+        "tokens": ["bot"],
+        "invitations": ["1"],
+        "chatAccounts": ["discord"],
+    }
+    app.worker.run_here(app.made_by_right.end_of, MONA, "by_its_maker", Actor(MONA))
+    assert team.list_working(uses) == set()
+
+
+@pytest.mark.parametrize("has_factor", [False, True])
+def test_a_second_factor_that_becomes_required_ends_what_was_made_without_one(
+    make_services: MakeServices, has_factor: bool
+) -> None:
+    team = Team(make_services(), has_factor)
+    team.appoint(MONA)
+    uses = team.make_all()
+    live = team.services.app.live
+    live.apply(replace(live.current, auth=replace(live.current.auth, team_needs_totp="all")))
+    left = ALL if has_factor else set()
+    assert team.list_working(uses) == left
+    team.end_lost()
+    live.apply(replace(live.current, auth=replace(live.current.auth, team_needs_totp="none")))
+    assert team.list_working(uses) == left
+    causes = {detail["cause"] for detail in team.services.details("user.rights_ended", MONA)}
+    assert causes == (set() if has_factor else {"second_factor"})
+
+
+def make_by_token(team: Team, lifetime: timedelta | None = DAY) -> "dict[str, Callable[[], object]]":
+    """Let a bot of Mona's make an invitation and a link for Alice."""
+    app, by = team.services.app, Actor("bot (Mona)")
+    made = team.run(
+        app.api_tokens.create, "bot", {Permission.USERS_REVIEW, Permission.USERS_MANAGE}, Actor(MONA), MONA, lifetime
+    )
+    token_id = int(made[1].id)
+    invited, _record = team.run(app.invitations.create, 2, 9 * DAY, (), by, MONA, token_id=token_id)
+    origin = Origin("mona", team.services.clock(), token_id=token_id)
+    handed = team.run(app.links.issue_for_handover, team.services.user("Alice").id, "bot (Mona)", origin, None)
+    link_token = app.links.token_of(handed)
+    return {
+        "invitation": lambda: app.invitations.find(invited.partition("#invite=")[2]),
+        "link": lambda: app.links.find(link_token),
+    }
+
+
+def test_what_a_bot_made_ends_with_its_token(team: Team) -> None:
+    uses = make_by_token(team)
+    assert team.list_working(uses) == {"invitation", "link"}
+    team.run(team.services.app.api_tokens.revoke, "bot", Actor("Olivia"))
+    assert team.list_working(uses) == set()
+    uses = make_by_token(team, timedelta(minutes=5))
+    team.services.clock.advance(minutes=6)
+    assert team.list_working(uses) == set()
+
+
+def promote(team: Team) -> None:
+    team.give_role("Alice", "reviewer")
+
+
+def appoint_alice(team: Team) -> None:
+    team.appoint(MONA, "Alice")
+
+
+@pytest.mark.parametrize(
+    ("rise", "by_token", "is_left"),
+    [(promote, True, False), (promote, False, True), (appoint_alice, True, False), (appoint_alice, False, False)],
+)
+def test_a_link_ends_when_its_user_gets_a_rank_on_which_its_maker_may_not_act(
+    team: Team, rise: Callable[[Team], None], by_token: bool, is_left: bool
+) -> None:
+    uses = make_by_token(team) if by_token else team.make_all()
+    rise(team)
+    assert ("link" in team.list_working(uses)) is is_left
+
+
+@pytest.mark.parametrize("transition", ["approve", "unban", "reopen"])
+def test_a_bot_lets_nobody_in_who_has_a_rank(team: Team, transition: str) -> None:
+    services = team.services
+    services.register("Otto")
+    if transition == "unban":
+        services.decide("ban", "Otto")
+    if transition == "reopen":
+        services.decide("approve", "Otto")
+    team.appoint(MONA, "Otto")
+    bot = Principal(Actor("bot (Mona)"), OLIVIA.rights, MONA, services.clock() + DAY, token_id=7)
+    with pytest.raises(ProtectedOperator):
+        services.app.worker.run_here(services.app.services.decisions.decide, "Otto", transition, bot, DecisionDetails())
+
+
+def test_a_revoked_token_leaves_nothing_that_was_made_meanwhile(team: Team) -> None:
+    """Nine requests of a bot race with its end, 24 times."""
+    app = team.services.app
+    for number in range(24):
+        name = f"bot-{number}"
+        may = {Permission.USERS_REVIEW, Permission.USERS_MANAGE}
+        made = team.run(app.api_tokens.create, name, may, Actor(MONA), MONA, DAY)
+        token_id = int(made[1].id)
+
+        def invite(token_id: int = token_id) -> None:
+            app.invitations.create(1000, 365 * DAY, (), Actor("bot"), None, token_id=token_id)
+
+        def make_link(token_id: int = token_id) -> None:
+            with app.context.location.database.atomic():
+                origin = Origin("mona", team.services.clock(), token_id=token_id)
+                app.links.issue_for_handover(User.get(User.username == "Alice").id, "bot", origin, None)
+
+        async def race(name: str, invite: Callable[[], None], link: Callable[[], None]) -> None:
+            revoke = partial(app.api_tokens.revoke, name, Actor("Olivia"))
+            works: list[Callable[[], object]] = [invite, invite, link, invite, revoke, invite, link, invite, invite]
+            await asyncio.gather(*(app.worker.run(work) for work in works), return_exceptions=True)
+
+        asyncio.run(race(name, invite, make_link))
+        assert Token.get_by_id(token_id).revoked_at is not None
+        open_links = Link.select().where(Link.token_id == token_id, Link.redeemed_at.is_null())
+        open_ones = Invitation.select().where(Invitation.token_id == token_id, Invitation.revoked_at.is_null())
+        assert (open_links.count(), open_ones.count()) == (0, 0)
