@@ -23,9 +23,8 @@ from regsvc.sync.rules import is_registered_anew, request_row
 from regsvc.users.questions import Questions
 from regsvc.users.transitions import UNANSWERED, DecisionDetails, Transitions, require_permission
 
-_REPEATABLE: Final = frozenset({"ban", "reopen"})
 _AGAIN: Final = (RateLimit(20, timedelta(days=1)),)
-"""Every circle of decisions about a user has one of these in it: each leaves a review and its reason, for good."""
+"""Decisions of one member of the team that open the way to another one about a user: each leaves a review for good."""
 _MOST_REJECTED: Final = 500
 """Unanswered applications that are rejected at once; further ones a minute later."""
 
@@ -151,7 +150,8 @@ class Decisions:
         if transition == "approve":
             details = self._settle_password(locked, details)
         require_permission(transition, status_before, details, by.rights)
-        if by.username and transition in _REPEATABLE:  # of one member: nobody keeps a user from being banned by others
+        is_again = transition in ("reopen", "unban") or (transition == "ban" and status_before == BANNED)
+        if by.username and is_again:  # of one member, so that nobody uses up what others may do
             self._limits.hit("user.decided_again", f"{name_key(by.username)} {user.id}", _AGAIN)
         request = NO_REQUEST
         if transition in ("approve", "unban") and details.password_choice is None:
