@@ -93,7 +93,7 @@ class Principal:
     has_second_factor: bool = False
     """Whether they have shown a second factor."""
     require_current: Callable[[], None] = field(default=_require_nothing, compare=False, repr=False)
-    """Raises a refusal if what they act with (session, token, chat account) gives them this no more; see
+    """Raises a refusal if the token or chat account that they act with gives them this no more; see
     `regsvc.auth.entitlement`. Asked in the transaction that acts."""
 
     @property

@@ -23,8 +23,10 @@ from regsvc.sync.rules import is_registered_anew, request_row
 from regsvc.users.questions import Questions
 from regsvc.users.transitions import UNANSWERED, DecisionDetails, Transitions, require_permission
 
+_REPEATABLE: Final = frozenset({"unban", "reopen"})
 _AGAIN: Final = (RateLimit(20, timedelta(days=1)),)
-"""Decisions of one member of the team that open the way to another one about a user: each leaves a review for good."""
+"""Every circle of decisions about a user has one of these in it, or another ban of a banned user: each leaves a review
+and its reason, for good."""
 _MOST_REJECTED: Final = 500
 """Unanswered applications that are rejected at once; further ones a minute later."""
 
@@ -150,8 +152,8 @@ class Decisions:
         if transition == "approve":
             details = self._settle_password(locked, details)
         require_permission(transition, status_before, details, by.rights)
-        is_again = transition in ("reopen", "unban") or (transition == "ban" and status_before == BANNED)
-        if by.username and is_again:  # of one member, so that nobody uses up what others may do
+        is_again = transition in _REPEATABLE or (transition == "ban" and user.status == BANNED)
+        if by.username and is_again:  # of one member: nobody keeps a user from being banned by others
             self._limits.hit("user.decided_again", f"{name_key(by.username)} {user.id}", _AGAIN)
         request = NO_REQUEST
         if transition in ("approve", "unban") and details.password_choice is None:

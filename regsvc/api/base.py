@@ -20,6 +20,7 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from http import HTTPStatus
 from types import TracebackType
@@ -231,10 +232,11 @@ class ApiHandler(BaseHandler):
         name = admin.maker if is_token else admin.username
         ends_at = admin.expires_at if is_token else None
         actor = Actor(admin.username, self.caller.address)
-        source = self.services.api_tokens if is_token else self.services.sessions
-        permission = self._route.permission if self._route is not None else None
-        require = partial(source.require_current, admin, permission)
-        return Principal(actor, admin.rights, name, ends_at, admin.token_id, admin.has_second_factor, require)
+        made_by = Principal(actor, admin.rights, name, ends_at, admin.token_id, admin.has_second_factor)
+        if not is_token or self._route is None:
+            return made_by  # a session was looked up for this very request, by the same rule
+        require = partial(self.services.api_tokens.require_current, admin, self._route.permission)
+        return replace(made_by, require_current=require)
 
     @cached_property
     def language(self) -> str:

@@ -194,14 +194,6 @@ class Sessions:
         )
         raise Forbidden(permission=permission)
 
-    def require_current(self, session: VerifiedSession, permission: Permission | None) -> None:
-        """Raise `Unauthorized` if the session at /admin has ended, and `Forbidden` if it lacks the permission now."""
-        row: models.Session | None = _FIND_SESSION.first(jti=session.jti)
-        if row is None or not self._is_active(row, self._now()):
-            raise Unauthorized
-        if not self._rights_of(row).may(permission):
-            raise Forbidden(permission=permission)
-
     def is_still_admin(self, session: VerifiedSession) -> bool:
         """Return whether a streaming response to this session may go on. Read-only: listening is no activity."""
         row: models.Session | None = _FIND_SESSION.first(jti=session.jti)

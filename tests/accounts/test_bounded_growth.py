@@ -25,6 +25,7 @@ BODIES: Mapping[str, Callable[[str], dict[str, object]]] = {
     "/api/user/update": lambda _session: {**RIGHT, "email": "other@example.org", "code": "12345678"},
     "/api/user/delete": lambda _session: {"currentPassword": "a wrong one"},  # the right one ends everything
     "/api/user/sessions/end": lambda session: {"session": session},
+    "/api/user/made/end": lambda _session: RIGHT,
     "/api/user/totp/begin": lambda _session: RIGHT,
     "/api/user/totp/confirm": lambda _session: {**RIGHT, "totp": "000000"},
     "/api/user/totp/recovery-codes": lambda _session: RIGHT,

@@ -47,6 +47,30 @@ def test_a_later_link_ends_the_earlier(links: PasswordLinks, alice: User) -> Non
     assert links.find(second) is not None
 
 
+def test_a_link_that_undoes_a_change_outlives_the_next_ones(
+    links: PasswordLinks, alice: User, clock: ManualClock
+) -> None:
+    """Whoever changes the account again prolongs it; only its use ends it, or its time."""
+    address = str(alice.email_key)
+    links.issue_undo(alice.id, address)
+    undo = links.find_undo(alice.id, address)
+    assert undo is not None
+    token = links.token_of(undo)
+    clock.advance(days=2)
+    links.revoke_all(alice.id)
+    links.redeem(issue(links, alice))
+    User.update(email_key="thief@example.org").execute()
+    links.issue_undo(alice.id, address)
+    links.issue_undo(alice.id, "thief@example.org")
+    clock.advance(days=3, seconds=-1)
+    assert links.find(token) is not None
+    assert links.find_undo(alice.id, "bob@example.org") is None
+    assert links.redeem(token).undoes
+    assert links.find_undo(alice.id, "thief@example.org") is None, "it came later"
+    clock.advance(days=3)
+    assert links.find_undo(alice.id, address) is None
+
+
 def test_a_reset_request_revokes_no_first_password_link(links: PasswordLinks, alice: User) -> None:
     welcome = issue(links, alice, "first_password")
     issue(links, alice, "reset")

@@ -79,6 +79,14 @@ class Operator:
         self.press_or_tap("r", self.opener("do_reject", self.page.locator(".bulk")))
         return self.page.get_by_role("dialog")
 
+    def confirm(self, password: str | None = None, code: str | None = None) -> None:
+        """Give one's own password, and a code if there is one, in the dialog that asks for it."""
+        dialog = self.page.get_by_role("dialog")
+        dialog.locator("[autocomplete=current-password]").fill(password or self.password)
+        if code is not None:
+            dialog.locator("[autocomplete=one-time-code]").fill(code)
+        self.page.keyboard.press("Enter")
+
     def opener(self, decision: str, place: Locator) -> Locator:
         """The button in `place` that opens the dialog of a decision, `do_ban`."""
         name = self.say("opens", what=self.say(decision))

@@ -9,8 +9,10 @@ from playwright.sync_api import Page, expect
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import expect_received
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.browser.operator import Operator
 from tests.browser.words import Words
 from tests.support.authenticator import Authenticator
+from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.stack import Person, Stack, find_code, has_code
 
@@ -214,6 +216,56 @@ def test_another_address_and_another_password(stack: Stack, open_page: OpenPage)
     page.get_by_role("button", name="Change password").click()
     expect(page.get_by_role("status")).to_have_text("Your password was changed. Please log in again.")
     assert stack.login(bob, "bobs-next-secret").status == 200
+
+
+def test_oscar_ends_what_his_old_password_made(stack: Stack, open_page: OpenPage) -> None:
+    """Somebody else may have known it. The new one ends no token, link or invitation by itself."""
+    oscar, bob = Operators(stack).new("oscar"), stack.approved("bob")
+    admin = stack.admin_token(oscar.name, oscar.password)
+    made = stack.confirmed(admin, name="oscars-bot", permissions=["users.read"])
+    bot = stack.post("/api/admin/token/create", made, token=admin).json["token"]
+    assert stack.post("/api/admin/user/password-link", {"username": bob.name}, token=admin).status == 200
+    invitation = stack.post("/api/admin/invitation", {"uses": 1, "days": 7, "grants": []}, token=admin)
+    invited = invitation.json["record"]["id"]
+
+    page = logged_in(open_page, oscar, size="phone", may_complain=True)
+    part = page.locator("#made_title")
+    opened(page, "Admin area: sessions, tokens, links")
+    expect(part.locator("dd")).to_have_text(["127.0.0.1", "oscars-bot", bob.name, f"#{invited}"])
+    assert find_serious_faults(page) == []
+    assert not is_wider_than_the_screen(page)
+
+    opened(page, "Password")
+    change = page.locator("#password_title")
+    change.get_by_label("Current password").fill(oscar.password)
+    change.get_by_label("New password").fill("oscars-next-secret")
+    change.get_by_role("button", name="Change password").click()
+    told = page.get_by_role("status")
+    expect(told).to_contain_text("Your password was changed. Please log in again.")
+    expect(told).to_contain_text(f"API tokens: oscars-bot\nPassword links for: {bob.name}\nInvitations: #{invited}")
+    expect(told).not_to_contain_text("127.0.0.1")  # the session has ended
+    log_in(page, oscar, "oscars-next-secret")
+    expect(part.locator("dd")).to_have_text(["oscars-bot", bob.name, f"#{invited}"])
+    assert stack.get("/api/admin/users", token=bot).status == 200
+
+    part.get_by_label("Current password").fill(oscar.password)
+    part.get_by_role("button", name="End all of it").click()
+    expect(part.get_by_text("The current password is wrong.")).to_be_visible()
+    part.get_by_label("Current password").fill("oscars-next-secret")
+    part.get_by_role("button", name="End all of it").click()
+    expect(told).to_have_text("All of it has ended.")
+    expect(part.get_by_text("There is nothing of yours in force.")).to_be_visible()
+    assert stack.get("/api/admin/users", token=bot).status == 401
+
+    olivia = Operator(open_page("/admin")).log_in()
+    olivia.go(f"#audits?action=user.rights_ended&target={oscar.name}")
+    ended = f"because: ended by its maker · password links for: {bob.name} · API tokens: oscars-bot"
+    expect(olivia.page.locator(".rows tbody tr")).to_contain_text(ended)
+
+    # who is not in the team has no such part, and changes a password as ever
+    bobs = logged_in(open_page, bob)
+    expect(bobs.locator("#password_title")).to_be_visible()
+    expect(bobs.locator("#made_title")).to_have_count(0)
 
 
 def test_taking_everything_along_and_leaving(stack: Stack, open_page: OpenPage, tmp_path: Path) -> None:

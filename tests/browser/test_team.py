@@ -1,14 +1,20 @@
 """The team in the browser: what its members see and may press, and how Olivia gives and takes roles and tokens."""
 
 import re
+from pathlib import Path
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import Applicant
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
+from tests.support.authenticator import Authenticator
+from tests.support.operators import Operators
+from tests.support.peers.discord import Discord
 from tests.support.stack import Stack
+from tests.support.team_chat import OLIVIA_ON_DISCORD, TeamChatStack, team_chat_config
+from tests.support.watching import ask_until
 
 VIEWS = {
     "reviewer": ["queue", "users", "bans", "invitations", "team"],
@@ -61,9 +67,13 @@ def test_olivia_makes_rita_a_reviewer_and_a_token_for_a_bot(stack: Stack, open_p
     tokens.locator("input[type=text]").fill("discord-bot")
     tokens.locator("input[value='users.read']").check()
     tokens.locator("button").click()
+    olivia.confirm()
     shown = page.locator("code.token")
     expect(shown).to_have_text(re.compile("^cmp_"))
     assert stack.get("/api/admin/users", token=shown.inner_text()).status == 200
+    tokens_left = stack.get("/api/admin/team", token=stack.olivia()).json["tokens"]
+    [made] = [it for it in tokens_left if it["name"] == "discord-bot"]
+    assert made["expiresAt"] - made["createdAt"] == 90 * 86_400_000
 
     page.locator("ul.team li", has_text=rita.name).locator("button").click()
     expect(page.locator("ul.team li", has_text=rita.name)).to_have_count(0)
@@ -74,6 +84,105 @@ def test_olivia_makes_rita_a_reviewer_and_a_token_for_a_bot(stack: Stack, open_p
     page.locator("dialog button", has_text=say("token_revoke")).click()
     expect(page.locator("ul.team li", has_text="discord-bot")).to_have_count(0)
     assert stack.get("/api/admin/users", token=shown.inner_text()).status == 401
+
+
+def test_a_token_takes_olivias_own_password(stack: Stack, open_page: OpenPage) -> None:
+    olivia = Operator(open_page("/admin", may_complain=True)).log_in()
+    olivia.go("#team")
+    page, say = olivia.page, olivia.say
+    tokens = page.locator("form", has_text=say("token_make"))
+    tokens.locator("input[type=text]").fill("night-bot")
+    tokens.locator("input[value='users.read']").check()
+    tokens.locator("select").select_option(label=say("token_unlimited"))
+    tokens.locator("button").click()
+    dialog, shown = page.get_by_role("dialog"), page.locator("code.token")
+    expect(dialog.get_by_label(say("own_password"))).to_be_focused()
+    assert find_serious_faults(page, ["dialog"]) == []
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_text(say("page.common.missing"))).to_be_visible()
+    olivia.confirm("not-olivias-secret")
+    expect(dialog.get_by_text(say("refusal.wrong_password"))).to_be_visible()
+    expect(dialog.get_by_label(say("own_password"))).to_be_focused()
+    dialog.get_by_role("button", name=say("page.common.cancel")).click()
+    expect(dialog).to_have_count(0)
+    expect(olivia.notice).to_be_empty()
+    expect(shown).to_have_count(0)
+
+    # who cancels while the request is under way is shown the token all the same
+    def escape(route: Route) -> None:
+        page.keyboard.press("Escape")
+        route.continue_()
+
+    page.route("**/token/create", escape, times=1)
+    tokens.locator("button").click()
+    olivia.confirm()
+    expect(shown).to_have_text(re.compile("^cmp_"))
+    assert stack.get("/api/admin/users", token=shown.inner_text()).status == 200
+    expect(page.locator("ul.team li", has_text="night-bot")).to_contain_text(say("token_unlimited"))
+
+    # what is refused for another reason is not told in the dialog
+    tokens.locator("button").click()
+    olivia.confirm()
+    expect(olivia.notice).to_have_text(say("refusal.token_name_taken"))
+    expect(dialog).to_have_count(0)
+
+
+def test_oscar_hands_rita_of_the_team_a_link_with_his_second_factor(stack: Stack, open_page: OpenPage) -> None:
+    oscar, rita, bob = Operators(stack).new("oscar"), stack.approved("rita"), stack.approved("bob")
+    stack.post("/api/admin/user/role", {"username": rita.name, "role": "reviewer"}, token=stack.olivia())
+    oscars = Operator(open_page("/admin", size="phone", may_complain=True), oscar.name, oscar.password).log_in()
+    page, say = oscars.page, oscars.say
+    link = page.get_by_role("button", name=say("password_link"), exact=True)
+
+    oscars.go(f"#user?name={bob.name}")
+    page.locator("summary", has_text=say("password_part")).click()
+    link.click()
+    expect(page.get_by_label(say("password_link_label", name=bob.name))).to_have_value(re.compile("#token="))
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+    app = Authenticator()
+    assert stack.authme.set_totp(oscar.name, app.secret)
+    oscars.go(f"#user?name={rita.name}")
+    expect(page.locator(".view h2")).to_have_text(rita.name)
+    page.locator("summary", has_text=say("password_part")).click()
+    link.click()
+    dialog = page.get_by_role("dialog")
+    code = dialog.get_by_label("Authenticator code")
+    expect(code).to_be_hidden()
+    oscars.confirm()
+    expect(code).to_be_focused()
+    expect(dialog.get_by_text(say("refusal.totp_required"))).to_be_visible()
+    assert find_serious_faults(page, ["dialog"]) == []
+    assert not is_wider_than_the_screen(page)
+    oscars.confirm(code=app.wrong_code())
+    expect(code).to_be_focused()
+    oscars.confirm(code=app.code())
+    expect(page.get_by_label(say("password_link_label", name=rita.name))).to_have_value(re.compile("#token="))
+    expect(dialog).to_have_count(0)
+    stack.smtp.wait_for(oscar.email, 1, counts=lambda letter: "password of a member of the team" in letter.text)
+
+    # until codes of the app are compared no more, which is told where they are typed
+    guess = {"username": oscar.name, "password": oscar.password, "totp": app.wrong_code()}
+    ask_until(lambda: stack.post("/api/login", guess).json["code"], lambda code: code == "rate_limited")
+    link.click()
+    oscars.confirm()
+    expect(code).to_be_focused()
+    oscars.confirm(code=app.code(1))
+    expect(dialog.get_by_text("Too many wrong codes were entered for this account.")).to_be_visible()
+    expect(dialog.get_by_role("button", name=say("password_link"))).to_have_attribute("aria-disabled", "true")
+
+
+def test_olivia_links_her_account_on_discord(open_page: OpenPage, tmp_path: Path) -> None:
+    with Discord() as discord, Stack("sqlite", tmp_path, config=team_chat_config(discord)) as stack:
+        olivia = Operator(open_page("/admin", at=stack.daemon.base_url)).log_in()
+        page, say = olivia.page, olivia.say
+        olivia.go("#team")
+        page.get_by_role("button", name=say("chat_code_make")).click()
+        olivia.confirm()
+        code = page.locator("code.token").inner_text()
+        TeamChatStack(stack, discord).enter(code, OLIVIA_ON_DISCORD)
+        page.reload()
+        expect(page.locator("ul.team li", has_text="Discord: ")).to_contain_text("Olivia")
 
 
 def test_olivia_invites_alice_who_plays_at_once(stack: Stack, open_page: OpenPage) -> None:

@@ -18,25 +18,41 @@ import pymysql
 import pytest
 
 from regsvc.database.models import OutboxEntry
+from tests.support.authme.authme_like import long_ago
 from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.bukkit_server import BukkitServer
 from tests.support.authme.game_server import GameServer
+from tests.support.crash.operator_rights import OperatorRights
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, ServiceHarness, open_services
 
 HOURS = int(os.environ.get("COMPANION_TEST_HOURS", "24"))
 PLAYERS = 4
+OLIVIAS = "olivias-own"
 GROWTH = 0.02  # of what is in use after the first hours
 
 
 @pytest.fixture
 def services(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[ServiceHarness]:
+    long_ago(authme_table).register("Olivia", OLIVIAS)
     services = open_services(game_server, authme_table, ManualClock(), tmp_path / "state")
+    services.sync()
     yield services
     services.close()
 
 
-def live_an_hour(services: ServiceHarness, hour: int) -> None:
-    """Users register, are approved, banned and unbanned, change their password in the game, and leave."""
+@pytest.fixture
+def bukkit(services: ServiceHarness) -> BukkitServer:
+    server = BukkitServer(services.game, services.authme, services.clock)
+    server.start()
+    return server
+
+
+def live_an_hour(services: ServiceHarness, bukkit: BukkitServer, rights: OperatorRights, hour: int) -> None:
+    """Users register, are approved, banned and unbanned, change their password in the game, and leave.
+
+    At the game's login prompt are a stranger who calls themselves Olivia, and then Olivia; she loses nothing by it.
+    """
     names = [f"Player{number}" for number in range(PLAYERS)]
     for name in names:
         services.register(name)
@@ -51,6 +67,12 @@ def live_an_hour(services: ServiceHarness, hour: int) -> None:
     services.sync()
     services.decide("unban", names[2])
     services.set_password(names[3], "set-by-an-admin")
+    bukkit.join("Olivia")
+    rights.check()
+    bukkit.quit("Olivia")
+    bukkit.join("Olivia")
+    assert bukkit.login("Olivia", OLIVIAS)
+    bukkit.quit("Olivia")
     services.clock.advance(minutes=60 - 2 * (PLAYERS - 1))
     services.sync()
     services.decide("delete", f"Guest{hour}")
@@ -107,14 +129,15 @@ def open_every_connection(services: ServiceHarness) -> None:
 
 
 @pytest.mark.one_database("mariadb")
-def test_a_day_leaves_no_more_behind_than_an_hour(services: ServiceHarness) -> None:
+def test_a_day_leaves_no_more_behind_than_an_hour(services: ServiceHarness, bukkit: BukkitServer) -> None:
     open_every_connection(services)
+    rights = OperatorRights(services, bukkit, lambda: services.app.worker.run_here(services.app.lost_rights.end))
     for hour in range(4):  # caches fill
-        live_an_hour(services, hour)
+        live_an_hour(services, bukkit, rights, hour)
     before, kinds = in_use(), kinds_of_objects()
     files, connections = list_open_files(), count_connections()
     for hour in range(4, HOURS):
-        live_an_hour(services, hour)
+        live_an_hour(services, bukkit, rights, hour)
     more = (kinds_of_objects() - kinds).most_common(8)
     assert in_use() <= before * (1 + GROWTH), more
     assert list_open_files() == files

@@ -67,6 +67,8 @@ declare global {
   interface AccountSection {
     title: string;
     isShown(config: Config): boolean;
+    /** Whether only members of the team have it. */
+    isForTeam?: boolean;
     /** Whether screen readers are told when its content changes. */
     isLive?: boolean;
     render(account: Account, place: SectionPlace): Child | Promise<Child>;

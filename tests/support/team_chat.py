@@ -26,7 +26,10 @@ class TeamChatStack:
 
     def link(self, admin_token: str, account: str) -> None:
         """Link an account as its person does: by a click, a form and a code."""
-        code = self.stack.chat_code(admin_token)
+        self.enter(self.stack.chat_code(admin_token), account)
+
+    def enter(self, code: str, account: str) -> None:
+        """Enter a code on Discord."""
         form = self.send(self.discord.interaction(3, "link:0:", account)).json
         reply = self.send(self.discord.form(form, code.lower(), account)).json
         assert "From now on you decide here as" in reply["data"]["content"], reply
@@ -70,6 +73,11 @@ def make_team_chat_stack(
     **keys: Any,
 ) -> TeamChatStack:
     """Return a running stack; `more`: further sections of its config, `keys`: further ones of the chat."""
+    return TeamChatStack(make_stack(kind, config={**team_chat_config(discord, **keys), **more}), discord)
+
+
+def team_chat_config(discord: Discord, **keys: Any) -> dict[str, Any]:
+    """Return the config of a stack whose team decides on Discord; `keys`: further ones of the chat."""
     chat = {
         "platform": "discord",
         "token": TOKEN,
@@ -78,8 +86,7 @@ def make_team_chat_stack(
         "api_url": discord.address,
         **keys,
     }
-    config = {"server": {"base_url": BASE_URL}, "team_chat": [chat], **more}
-    return TeamChatStack(make_stack(kind, config=config), discord)
+    return {"server": {"base_url": BASE_URL}, "team_chat": [chat]}
 
 
 def say(reply: Reply) -> str:

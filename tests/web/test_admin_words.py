@@ -6,6 +6,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from regsvc.accounts.access import MEANINGS
+from regsvc.auth.entitlement import EndCause
 from regsvc.core.i18n.translations import load_translations
 from regsvc.database.audit import ACTIONS
 from regsvc.database.models import OPEN, PASSWORD, PROVISION, STATUSES
@@ -45,6 +46,7 @@ COUNTS = {"adopted", "provisioned", "updated", "locked", "restored", "removed"} 
         "kept": set(get_args(CONFLICT["kept"])),
         "count": COUNTS,
         "warning": set(MEANINGS),
+        "cause": {"role_changed", "password_reset", "by_its_maker", *get_args(EndCause)},
         "doctor": set(Severity),
         "verdict": {"fine", *Severity},
         "origin": {"registered", "adopted", "created"},

@@ -148,11 +148,12 @@ class OperatorRights:
 
     def _is_held(self, name: str) -> bool:
         """Return whether AuthMe gives op back, by a prompt or a note that is newer than ops.json's entry."""
-        (prompts, saved), (earlier_prompts, earlier_saved) = self._count(name), self._when_listed[name]
-        if prompts != earlier_prompts and self._bukkit.holds_op(name):
-            return True
+        is_prompt_new = self._count(name)[0] != self._when_listed[name][0]
+        return (is_prompt_new and self._bukkit.holds_op(name)) or self._has_new_note(name)
+
+    def _has_new_note(self, name: str) -> bool:
         note = self._bukkit.find_note(name)
-        return saved != earlier_saved and note is not None and bool(note["operator"])
+        return self._count(name)[1] != self._when_listed[name][1] and note is not None and bool(note["operator"])
 
     def _is_left(self, name: str) -> bool:
         """Return whether a note says so that counts once the host sets back `limbo.persistence.type`: anything goes."""
@@ -175,7 +176,7 @@ class OperatorRights:
         if self._has_right["Olivia"]:
             assert alive == ALL - self._ended, f"Olivia is an operator, and only {sorted(alive)} are left"
             assert self._is_protected(), "Kurt banned Olivia, an operator"
-            if not self._ended and (self._is_listed("Olivia") or self._bukkit.find_note("Olivia")):
+            if not self._ended and (self._is_listed("Olivia") or self._has_new_note("Olivia")):
                 assert self._usable() == ALL, "Olivia is an operator, and is refused"
         elif lost_at is not None:
             assert self._usable() == set(), "used without the right"

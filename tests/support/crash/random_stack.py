@@ -87,11 +87,6 @@ class KillSwitch:
             yield
 
 
-def is_approval_pending(user: User) -> bool:
-    """Whether the user was approved in SQL, and that was not applied yet."""
-    return bool(user.status == APPROVED) and user.applied_status in (PENDING, REJECTED)
-
-
 def operation(**drawn: Any) -> Callable[[Callable[..., None]], Any]:
     """Decorator for a counted rule of the machine."""
 
@@ -301,7 +296,9 @@ class PromptStack(RuleBasedStateMachine):
         """Run an operation of ours and audit its changes to AuthMe's table. A killed process is restarted and syncs."""
         self._moment()
         before, is_done, is_killed = take_snapshot(self.services.table), False, False
-        typed = [key for key, user in self._users().items() if is_approval_pending(user)]
+        now, users = self.services.clock(), self._users()
+        closed = [key for key, user in users.items() if user.applied_status != APPROVED]
+        over = [key for key, user in users.items() if user.ban_expires_at is not None and user.ban_expires_at <= now]
         try:
             with self.kill_switch.on():
                 act()
@@ -315,8 +312,11 @@ class PromptStack(RuleBasedStateMachine):
         if is_done or is_killed:
             note(is_done)
         for key, user in self._users().items():
-            if key in typed and user.status == user.applied_status == APPROVED:
-                self.people[key].has_left = False  # the row was requested, as by an approval through us
+            if key in over or (key in closed and user.status == user.applied_status == APPROVED):
+                person = self.people[key]
+                person.is_asked_back = True  # each decision that a user may play requests the row
+                if person.has_left:  # one that was registered anew stays locked
+                    person.has_left = None if key in before.rows else False
         self._audit(before)
 
     def _end_lost_rights(self) -> None:

@@ -4,7 +4,7 @@ import { confirm } from "../shared/dialog.js";
 import { make } from "../shared/dom.js";
 import { Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
-import { totpField } from "../shared/login.js";
+import { secondFactor, totpField } from "../shared/login.js";
 import { notice } from "../shared/notice.js";
 import { currentPasswordField } from "./password.js";
 
@@ -24,10 +24,9 @@ export const deleteSection = {
         if (!(await confirm(title, t("delete_about"), { confirmText: t("delete_for_good") }))) {
           return;
         }
-        const secondFactor = values.totp ? { totp: values.totp.replaceAll(" ", "") } : {};
         const { message = "" } = await api.post("user/delete", {
           currentPassword: values.currentPassword,
-          ...secondFactor,
+          ...secondFactor(values),
         });
         leave(message);
       },

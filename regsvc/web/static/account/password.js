@@ -1,8 +1,11 @@
-// Changing the password, which ends every session.
+// Changing the password, which ends every session, and what members of the team made, which it does not end.
 
+import { definitionList, make } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
+import { notice } from "../shared/notice.js";
 import { passwordField } from "../shared/password-fields.js";
+import { platformTitle } from "../shared/platforms.js";
 
 /** @type {AccountSection} */
 export const passwordSection = {
@@ -17,13 +20,61 @@ export const passwordSection = {
       fields: [currentPasswordField(), password],
       submit: t("password_change"),
       send: async ({ currentPassword, newPassword }) => {
+        const made = await api.get("user/made"); // asked before the session ends, too
         const { message = "" } = await api.post("user/password", { currentPassword, newPassword });
-        leave(message);
+        const left = listMade({ ...made, sessions: [] }).map((entry) => entry.join(": "));
+        if (left.length > 0) {
+          location.hash = madeSection.title; // open after the login
+        }
+        leave([message, ...(left.length ? [t("made_left"), ...left] : [])].join("\n"));
       },
     });
     return form.element;
   },
 };
+
+/** @type {AccountSection} */
+export const madeSection = {
+  title: "made_title",
+  isForTeam: true,
+  isShown: () => true,
+
+  async render({ api }, place) {
+    const entries = listMade(await api.get("user/made"));
+    if (entries.length === 0) {
+      return make("p", {}, t("made_none"));
+    }
+    const form = new Form({
+      fields: [currentPasswordField()],
+      submit: t("made_end"),
+      kind: "danger",
+      send: async ({ currentPassword }) => {
+        const { message = "" } = await api.post("user/made/end", { currentPassword });
+        await place.renderAgain();
+        notice.announce(message);
+      },
+    });
+    return [make("p", {}, t("made_about")), definitionList(entries), form.element];
+  },
+};
+
+/**
+ * Return what has not ended, as names and values; kinds of which there is nothing are left out.
+ *
+ * @param {GetReply<"user/made">} made
+ * @returns {Array<[string, string]>}
+ */
+function listMade({ sessions, tokens, links, invitations, chatAccounts }) {
+  /** @type {Array<[string, string[]]>} */
+  const kinds = [
+    [t("made_sessions"), sessions],
+    [t("made_tokens"), tokens],
+    [t("made_links"), links],
+    [t("made_invitations"), invitations.map((id) => `#${id}`)],
+    [t("made_chat_accounts"), chatAccounts.map((it) => (it === "code" ? t("made_code") : platformTitle(it)))],
+  ];
+  return kinds.filter(([, labels]) => labels.length > 0).map(([name, labels]) => [name, labels.join(", ")]);
+}
 
 /** Make the field that confirms who is logged in. */
 export function currentPasswordField() {

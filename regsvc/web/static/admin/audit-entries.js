@@ -11,8 +11,8 @@ export const ACTIONS = [
   ...["user.adopted", "user.password_changed", "user.password_link_created", "user.email_changed"],
   ...["user.answers_changed"],
   ...["user.totp_enabled", "user.totp_disabled", "user.recovery_codes_replaced", "user.recovery_code_used"],
-  ...["user.session_ended", "user.role_changed", "user.note_added", "user.asked", "user.question_answered"],
-  ...["user.answer_judged", "user.rights_ended", "settings.changed"],
+  ...["user.session_ended", "user.role_changed", "user.rights_ended", "user.note_added", "user.asked"],
+  ...["user.question_answered", "user.answer_judged", "settings.changed"],
   ...["token.created", "token.revoked", "invitation.created", "invitation.revoked"],
   ...["user.logged_in", "user.login_failed", "user.totp_failed", "user.logged_out"],
   ...["admin.logged_in", "admin.denied", "chat.linked", "chat.unlinked"],
@@ -81,7 +81,8 @@ function formatValue(name, value) {
     return formatTime(value);
   }
   if (typeof value === "string") {
-    return hasText(`status_${value}`) ? t(`status_${value}`) : value;
+    const key = `${name === "cause" ? name : "status"}_${value}`;
+    return hasText(key) ? t(key) : value;
   }
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

@@ -7,14 +7,16 @@ import { labelFor } from "./phrases.js";
 /**
  * Send a change, show what it changed with `reload`, and say that it was made, or why not.
  *
- * @param {() => Promise<{ message?: string }>} change
+ * @param {() => Promise<{ message?: string } | null>} change null: it was cancelled
  * @param {() => unknown} reload
  */
 export async function sendChange(change, reload) {
   try {
-    const { message = "" } = await change();
-    await reload();
-    notice.announce(message, "good");
+    const reply = await change();
+    if (reply !== null) {
+      await reload();
+      notice.announce(reply.message ?? "", "good");
+    }
   } catch (error) {
     notice.showRefusal(asRefusal(error));
   }

@@ -4,7 +4,7 @@ import { chatSection } from "../account/chat.js";
 import { deleteSection } from "../account/delete.js";
 import { emailSection } from "../account/email.js";
 import { exportSection } from "../account/export.js";
-import { passwordSection } from "../account/password.js";
+import { madeSection, passwordSection } from "../account/password.js";
 import { sessionsSection } from "../account/sessions.js";
 import { totpSection } from "../account/totp.js";
 import { beginAgain } from "../register/draft.js";
@@ -22,6 +22,7 @@ import { ownWhy } from "../shared/why.js";
 
 const SECTIONS = [
   passwordSection,
+  madeSection,
   totpSection,
   sessionsSection,
   emailSection,
@@ -95,12 +96,13 @@ async function showAccount(username) {
   notice.clear();
   const user = { ...data, username: data.username ?? username };
   const account = { api, config, session, user, leave, refresh: () => showAccount(username) };
-  const sections = SECTIONS.filter((section) => section.isShown(config));
+  const isInTeam = session.current?.isAdmin === true;
+  const sections = SECTIONS.filter((section) => section.isShown(config) && (isInTeam || !section.isForTeam));
   showSection(
     user.username,
     renderOverview(data),
     data.status === "approved" && joinHelp(api, config, { heading: "h3", username: user.username }),
-    session.current?.isAdmin && make("p", {}, link("admin", t("to_admin"), { class: "button quiet" })),
+    isInTeam && make("p", {}, link("admin", t("to_admin"), { class: "button quiet" })),
     make(
       "div",
       { class: "sections" },

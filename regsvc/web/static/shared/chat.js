@@ -1,13 +1,12 @@
 // Linking a chat account: the platform's address, and polling until the user has been there.
 
-const POLL_INTERVAL = 3000; // milliseconds
+import { platformTitle } from "./platforms.js";
 
-/** @type {Record<string, string>} */
-const NAMES = { discord: "Discord" };
+const POLL_INTERVAL = 3000; // milliseconds
 
 /** @param {Config} config */
 export function platformName({ chat }) {
-  return NAMES[chat.platform ?? ""] ?? chat.platform;
+  return platformTitle(chat.platform ?? "");
 }
 
 /**

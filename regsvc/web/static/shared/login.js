@@ -31,10 +31,9 @@ export function loginForm({ api, config, path, onLogin, username = "" }) {
     others: [path === "login" && make("label", { class: "option" }, stay, make("span", {}, t("login_stay")))],
     submit: t("log_in"),
     send: async (values) => {
-      const secondFactor = values.totp ? { totp: values.totp.replaceAll(" ", "") } : {};
       const { username, password } = values;
       const proof = captcha.element.hidden ? {} : await captcha.proof();
-      await onLogin(await api.post(path, { username, password, ...secondFactor, ...proof }), stay.checked);
+      await onLogin(await api.post(path, { username, password, ...secondFactor(values), ...proof }), stay.checked);
     },
     onRefusal: (refusal) => {
       if (refusal.body.captchaHelps && captcha.element.hidden) {
@@ -91,6 +90,16 @@ export function totpField() {
 /** Make the field for a code of an authenticator app, or a recovery code. */
 export function codeField(hint = t("login_totp_hint"), isOptional = false) {
   return new Field("totp", t("login_totp"), { hint, isOptional, inputmode: "numeric", autocomplete: "one-time-code" });
+}
+
+/**
+ * Return the code that was typed, as requests have it.
+ *
+ * @param {Record<string, any>} values of a form
+ * @returns {{ totp?: string }}
+ */
+export function secondFactor({ totp }) {
+  return totp ? { totp: totp.replaceAll(" ", "") } : {};
 }
 
 /**

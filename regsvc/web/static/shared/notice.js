@@ -49,11 +49,9 @@ export const notice = {
    * @param {import("./api.js").Refusal} refusal
    * @param {number} wait seconds
    */
-  showWait({ code, message, body }, wait) {
-    const key = [`wait_${body.fault}`, `wait_${code}`].find(hasText);
+  showWait(refusal, wait) {
     const when = "\u0000";
-    const sentence = key === undefined ? `${message} (${when})` : t(key, { ...body, when });
-    const [before, after] = sentence.split(when);
+    const [before, after] = waitSentence(refusal, when).split(when);
     const left = make("span", { "aria-live": "off" }); // reading each second aloud would be a nuisance
     this.show(before, "bad");
     this.element.append(left, after);
@@ -96,6 +94,17 @@ export const notice = {
     }
   },
 };
+
+/**
+ * Return a refusal as a sentence that says when the request can be repeated, its own one if there is one.
+ *
+ * @param {import("./api.js").Refusal} refusal
+ * @param {string} when within the sentence
+ */
+export function waitSentence({ code, message, body }, when) {
+  const key = [`wait_${body.fault}`, `wait_${code}`].find(hasText);
+  return key === undefined ? `${message} (${when})` : t(key, { ...body, when });
+}
 
 /**
  * Call `show(secondsLeft)` now and every second until 0, or until it returns false.

@@ -2,13 +2,13 @@
 
 import { button, make, replaceContent } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
+import { platformTitle } from "../../shared/platforms.js";
 import { timeElement } from "../badges.js";
+import { sendWithPassword } from "../own-password.js";
 import { sendChange } from "../send-change.js";
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
 /** @typedef {GetReply<"admin/team-chat">} TeamChat */
-
-const TITLES = { discord: "Discord", telegram: "Telegram", onebot: "QQ" };
 
 export class ChatAccounts {
   /** @param {ViewContext} context */
@@ -31,13 +31,12 @@ export class ChatAccounts {
 
   /** @param {TeamChat["accounts"][number]} account */
   account({ username, platform, accountName, linkedAt }) {
-    const title = TITLES[/** @type {keyof typeof TITLES} */ (platform)] ?? platform;
     const unlink = () => this.send(() => this.context.api.post("admin/team-chat/unlink", { username, platform }));
     return make(
       "li",
       {},
       make("strong", {}, username),
-      ` ${title}: ${accountName} `,
+      ` ${platformTitle(platform)}: ${accountName} `,
       timeElement(linkedAt),
       button(t("chat_unlink"), unlink, "plain"),
     );
@@ -45,13 +44,17 @@ export class ChatAccounts {
 
   async makeCode() {
     await this.send(async () => {
-      const made = await this.context.api.post("admin/team-chat/code", {});
-      replaceContent(this.shown, make("p", {}, t("chat_code_use")), make("code", { class: "token" }, made.code));
+      const made = await sendWithPassword(t("chat_code_make"), (own) =>
+        this.context.api.post("admin/team-chat/code", own),
+      );
+      if (made !== null) {
+        replaceContent(this.shown, make("p", {}, t("chat_code_use")), make("code", { class: "token" }, made.code));
+      }
       return made;
     });
   }
 
-  /** @param {() => Promise<{ message?: string }>} change */
+  /** @param {() => Promise<{ message?: string } | null>} change */
   async send(change) {
     await sendChange(change, () => this.load());
   }

@@ -4,6 +4,7 @@ import { confirm } from "../../shared/dialog.js";
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { badge, timeElement, userLink } from "../badges.js";
+import { sendWithPassword } from "../own-password.js";
 import { may } from "../permissions.js";
 import { labelFor } from "../phrases.js";
 import { sendChange } from "../send-change.js";
@@ -155,12 +156,13 @@ class TeamPage {
    */
   async create(name, permissions, days) {
     await this.send(async () => {
-      const made = await this.context.api.post("admin/token/create", {
-        name,
-        permissions: /** @type {TokenPermission[]} */ (permissions),
-        days,
-      });
-      replaceContent(this.shown, make("p", {}, t("token_shown")), make("code", { class: "token" }, made.token));
+      const token = { name, permissions: /** @type {TokenPermission[]} */ (permissions), days };
+      const made = await sendWithPassword(t("token_make"), (own) =>
+        this.context.api.post("admin/token/create", { ...token, ...own }),
+      );
+      if (made !== null) {
+        replaceContent(this.shown, make("p", {}, t("token_shown")), make("code", { class: "token" }, made.token));
+      }
       return made;
     });
   }
@@ -172,7 +174,7 @@ class TeamPage {
     }
   }
 
-  /** @param {() => Promise<{ message?: string }>} change */
+  /** @param {() => Promise<{ message?: string } | null>} change */
   async send(change) {
     await sendChange(change, () => this.load());
   }

@@ -7,6 +7,7 @@ import { Field, Form } from "../../../shared/form.js";
 import { formatTime, t } from "../../../shared/i18n.js";
 import { notice } from "../../../shared/notice.js";
 import { passwordField } from "../../../shared/password-fields.js";
+import { sendWithPassword } from "../../own-password.js";
 import { may } from "../../permissions.js";
 import { announceReply } from "../../send-change.js";
 
@@ -59,7 +60,7 @@ export function passwordSection(context, name) {
 }
 
 /**
- * Make a link and show it, this once.
+ * Make a link and show it, this once. One for a member of the team needs the operator's own password.
  *
  * @param {ViewContext} context
  * @param {string} username
@@ -67,7 +68,18 @@ export function passwordSection(context, name) {
  */
 async function makeLink(context, username, shown) {
   try {
-    const { link, expiresAt, message = "" } = await context.api.post("admin/user/password-link", { username });
+    const post = (/** @type {{ currentPassword?: string, totp?: string }} */ own) =>
+      context.api.post("admin/user/password-link", { username, ...own });
+    const made = await post({}).catch((error) => {
+      if (asRefusal(error).code === "current_password_needed") {
+        return sendWithPassword(t("password_link"), post);
+      }
+      throw error;
+    });
+    if (made === null) {
+      return;
+    }
+    const { link, expiresAt, message = "" } = made;
     const field = new Field("link", t("password_link_label", { name: username }), {
       value: link,
       hint: t("password_link_hint", { until: formatTime(expiresAt) }),
