@@ -33,7 +33,7 @@ TokenName = Annotated[
     Meta(
         min_length=1,
         max_length=MAX_NAME,
-        description="Letters, digits, dots, hyphens and underscores of ASCII; those of earlier versions may have others.",
+        description="ASCII letters, digits, dots, hyphens and underscores; earlier versions took others.",
         examples=["discord-bot"],
     ),
 ]
