@@ -55,7 +55,7 @@ class OpsFile:
         self._lock = threading.Lock()
         self._loaded: object = _UNKNOWN  # the stamp of the list in force
         self._bad: object = None  # the stamp of the file as it was bad at the last look
-        self._is_told = False  # whether that was warned of
+        self._told: object = None  # the stamp of the last warning, if the file is bad now
         self._listed: Mapping[str, ListedOperator] = self._extra
 
     def read(self) -> tuple[Mapping[str, ListedOperator], object]:
@@ -93,12 +93,12 @@ class OpsFile:
         except (OSError, ValueError, RecursionError) as problem:
             # The next call tries again. The game writes the file in place: one that is half-written for a moment, and
             # whole at the next look, is no reason to warn.
-            is_again, self._bad = stamp == self._bad, stamp
-            if is_again and not self._is_told:
+            is_certain, self._bad = stamp == self._bad or isinstance(problem, OSError), stamp
+            if is_certain and stamp != self._told:
                 log.warning(self._describe_fallback(), path, _reason_of(problem))
-            self._is_told = is_again
+                self._told = stamp
             return
-        self._loaded, self._bad, self._is_told = stamp, None, False
+        self._loaded, self._bad, self._told = stamp, None, None
         self._listed = listed | self._extra
 
     def _describe_fallback(self) -> str:
