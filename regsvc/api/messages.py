@@ -15,15 +15,6 @@ from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.core.text import clean_name
 
-
-def whole(pattern: str) -> str:
-    r"""Return the `pattern` of a `Meta` that the whole text has to match, in Python and in the OpenAPI document.
-
-    msgspec searches for a pattern, and `$` alone matches before a line feed at the end, too; JSON Schema has no `\Z`.
-    """
-    return rf"^(?:{pattern})$(?!\n)"
-
-
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 EpochMilliseconds = Annotated[

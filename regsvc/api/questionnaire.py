@@ -9,9 +9,10 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.api.base import ApiHandler
-from regsvc.api.messages import EpochMilliseconds, Output, Proof, Reply, Request, to_reply, whole
+from regsvc.api.messages import EpochMilliseconds, Output, Proof, Reply, Request, to_reply
 from regsvc.api.route import PUBLIC, Routes
 from regsvc.core import errors
+from regsvc.core.text import whole
 from regsvc.registration.questionnaire.questions import Answer, ChoiceQuestion, Question, TextQuestion
 from regsvc.registration.questionnaire.service import Submitter
 

@@ -19,13 +19,13 @@ from regsvc.api.messages import (
     Totp,
     Username,
     to_reply,
-    whole,
 )
 from regsvc.api.route import Routes
 from regsvc.auth.api_tokens import MAX_NAME, NAME_PATTERN, USUAL_DAYS, TokenRecord
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField
 from regsvc.core.rights import NOT_FOR_TOKENS, Permission, Role, parse_permissions
+from regsvc.core.text import whole
 
 ROUTES: Final = Routes()
 

@@ -33,7 +33,7 @@ from regsvc.core.errors import (
     Unauthorized,
 )
 from regsvc.core.http_response import NoResponse, Response
-from regsvc.core.text import shorten
+from regsvc.core.text import shorten, whole
 from regsvc.core.units import format_roughly
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.notifications.webhook import escape_markdown
@@ -74,8 +74,8 @@ _CUSTOM_ID: Final = re.compile(r"(approve|reject|ask|test|link):(\d{1,18}):([0-9
 _MAX_TEXT: Final = 1000
 _MAX_CONTENT: Final = 2000
 
-_Id = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,20}\Z")]
-_Bits = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,40}\Z")]
+_Id = Annotated[str, msgspec.Meta(pattern=whole("[0-9]{1,20}"))]
+_Bits = Annotated[str, msgspec.Meta(pattern=whole("[0-9]{1,40}"))]
 T = TypeVar("T")
 
 
