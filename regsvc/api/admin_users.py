@@ -560,6 +560,7 @@ async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDeci
     *DECISION_REFUSALS,
     errors.PlayerReplaced,
     errors.AuthMeUnavailable,
+    errors.RateLimited,
 )
 async def unban(call: ApiHandler, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
     """Lift a ban: the user is approved.

@@ -21,7 +21,7 @@ from regsvc.api.messages import (
     to_reply,
 )
 from regsvc.api.route import Routes
-from regsvc.auth.api_tokens import MAX_NAME, NAME_PATTERN, USUAL_DAYS, TokenRecord
+from regsvc.auth.api_tokens import MAX_NAME, USUAL_DAYS, TokenRecord
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField
 from regsvc.core.rights import NOT_FOR_TOKENS, Permission, Role, parse_permissions
@@ -29,8 +29,15 @@ from regsvc.core.text import whole
 
 ROUTES: Final = Routes()
 
-KnownTokenName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, examples=["discord-bot"])]
-TokenName = Annotated[KnownTokenName, Meta(pattern=whole(NAME_PATTERN))]
+TokenName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_NAME,
+        description="ASCII letters, digits, dots, hyphens and underscores; earlier versions took others.",
+        examples=["discord-bot"],
+    ),
+]
 PermissionName = Annotated[
     str, Meta(extra_json_schema={"enum": [it.value for it in Permission]}, examples=["users.read"])
 ]
@@ -55,7 +62,7 @@ class TokenFields(Output, frozen=True, kw_only=True):
     """A token, without its secret part."""
 
     id: Annotated[int, Meta(examples=[1])]
-    name: KnownTokenName
+    name: TokenName
     permissions: list[PermissionName]
     made_by: Annotated[str, Meta(description="Its maker, whose rights limit it.", examples=["Olivia"])]
     created_at: EpochMilliseconds
@@ -101,7 +108,7 @@ class CreateTokenReply(Reply, frozen=True, kw_only=True):
 
 
 class TokenNameRequest(Request, frozen=True, kw_only=True):
-    name: KnownTokenName
+    name: TokenName
 
 
 def token_fields(record: TokenRecord) -> TokenFields:

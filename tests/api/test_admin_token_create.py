@@ -167,7 +167,7 @@ def test_every_route_is_for_the_tokens_that_name_its_permission(stack: Stack) ->
 
 @pytest.mark.parametrize("name", ["discord-bot\n", "dіscord-bot", "discord-bot\u200b", "ｂｏｔ", "bot (Olivia)", ""])
 def test_a_name_that_is_no_plain_word_is_refused(stack: Stack, name: str) -> None:
-    body = {"name": name, "permissions": ["users.read"]}
+    body = stack.confirmed(stack.olivia(), name=name, permissions=["users.read"])
     assert_refused(
         stack.post("/api/admin/token/create", body, token=stack.olivia()), 422, "invalid_field", field="name"
     )

@@ -297,7 +297,7 @@ class PromptStack(RuleBasedStateMachine):
         self._moment()
         before, is_done, is_killed = take_snapshot(self.services.table), False, False
         now, users = self.services.clock(), self._users()
-        closed = [key for key, user in users.items() if user.applied_status != APPROVED]
+        closed = [key for key, user in users.items() if not user.status == user.applied_status == APPROVED]
         over = [key for key, user in users.items() if user.ban_expires_at is not None and user.ban_expires_at <= now]
         try:
             with self.kill_switch.on():
