@@ -13,6 +13,14 @@ MAX_ANSWER: Final = 4000
 """Characters of an applicant's answer to a question of the team."""
 
 
+def whole(pattern: str) -> str:
+    r"""Return the `pattern` of a `Meta` that the whole text has to match, in Python and in the OpenAPI document.
+
+    msgspec searches for a pattern, and `$` alone matches before a line feed at the end, too; JSON Schema has no `\Z`.
+    """
+    return rf"^(?:{pattern})$(?!\n)"
+
+
 def strip_invisible(text: str) -> str:
     """Remove invisible characters; line feeds stay."""
     return INVISIBLE.sub("", text)
