@@ -25,7 +25,6 @@ from regsvc.auth.api_tokens import MAX_NAME, USUAL_DAYS, TokenRecord
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField
 from regsvc.core.rights import NOT_FOR_TOKENS, Permission, Role, parse_permissions
-from regsvc.core.text import whole
 
 ROUTES: Final = Routes()
 

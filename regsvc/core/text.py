@@ -70,11 +70,3 @@ def draw_qr_code(text: str) -> str:
 
     image: str = segno.make(text, error="m", micro=False).png_data_uri(scale=5, border=4)
     return image
-
-
-def whole(pattern: str) -> str:
-    r"""Return the `pattern` of a `Meta` that the whole text has to match, in Python and in the OpenAPI document.
-
-    msgspec searches for a pattern, and `$` alone matches before a line feed at the end, too; JSON Schema has no `\Z`.
-    """
-    return rf"^(?:{pattern})$(?!\n)"
