@@ -102,15 +102,19 @@ class LimboNotes:
         return _SLOW * seconds + _LEAVING if seconds > 0 else _ENDLESS_PROMPT
 
     def find(self, uuid: str) -> OpNote | None:
-        """Return the note about the player with this UUID (with dashes); None: there is none."""
+        """Return the newest note about the player with this UUID (with dashes); None: there is none.
+
+        An older one of another `limbo.persistence.type` may be there, which AuthMe does not convert.
+        """
         if self._folder is None:
             return None
         own = self._folder / uuid / _NOTE
         try:
             stamp = find_stamp(own)
+            notes = [self._find_in_segments(uuid)]
             if stamp is not None:
-                return OpNote(own.parent, str(stamp), _read(own, _holds_op), stamp[2] / 1e9)
-            return self._find_in_segments(uuid)
+                notes.append(OpNote(own.parent, str(stamp), _read(own, _holds_op), stamp[2] / 1e9))
+            return max(filter(None, notes), key=lambda note: note.written_at, default=None)
         except OSError as problem:
             return OpNote(own.parent, str(problem.errno), None)
 
@@ -135,17 +139,16 @@ class LimboNotes:
         assert self._folder is not None
         if (stamp := find_stamp(self._folder)) != self._listed:
             self._segments, self._listed = dict.fromkeys(self._folder.glob(_SEGMENTS)), stamp
-        unreadable = None
+        notes = []
         for path, known in self._segments.items():
             stamp = find_stamp(path)
             if known is None or known[0] != stamp:
-                notes = {} if stamp is None else _read(path, lambda note: {it: _holds_op(note[it]) for it in note})
-                known = self._segments[path] = None if notes is None else (stamp, notes)
-            if known is None:
-                unreadable = OpNote(path, f"{path.name} {stamp}", None)
-            elif uuid in known[1]:
-                return OpNote(path, f"{path.name} {stamp}", known[1][uuid], stamp[2] / 1e9 if stamp is not None else 0)
-        return unreadable
+                read = {} if stamp is None else _read(path, lambda note: {it: _holds_op(note[it]) for it in note})
+                known = self._segments[path] = None if read is None else (stamp, read)
+            written_at = stamp[2] / 1e9 if stamp is not None else 0
+            if known is None or uuid in known[1]:
+                notes.append(OpNote(path, f"{path.name} {stamp}", known and known[1][uuid], written_at))
+        return max(notes, key=lambda note: note.written_at, default=None)
 
 
 def _read(path: Path, parse: Callable[[Any], T]) -> T | None:

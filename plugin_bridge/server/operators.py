@@ -83,7 +83,7 @@ class Operators:
         self._has_prompt = notes is not None
         self._known: dict[str, Operator] = {}
         # those who are away: since when they are missing from ops.json, and how often it has changed meanwhile
-        self._left: dict[str, tuple[float, int]] = {}
+        self._left: dict[str, tuple[float, int, float]] = {}
         self._dismissed: frozenset[str] = frozenset()
 
     # --- the questions ---
@@ -203,11 +203,13 @@ class Operators:
             self._left.pop(key, None)
             self._known[key] = replace(operator, standing=Standing.HELD)
             return
-        since, changes = self._left.get(key, (moment, 0))
+        since, changes, longest = self._left.get(key, (moment, 0, 0.0))
         if has_changed and (changes < _UNSEEN_RETURNS or not self._is_certain(note)):
             since, changes = moment, changes + 1
-        self._left[key] = since, changes
-        if moment - since < self._find_patience(note):
+        # the longest that held since: a host may change what AuthMe writes while somebody is at the prompt
+        longest = max(longest, self._find_patience(note))
+        self._left[key] = since, changes, longest
+        if moment - since < longest:
             self._known[key] = replace(operator, standing=Standing.AWAY)
         else:
             del self._known[key], self._left[key]

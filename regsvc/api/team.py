@@ -21,10 +21,10 @@ from regsvc.api.messages import (
     to_reply,
 )
 from regsvc.api.route import Routes
-from regsvc.auth.api_tokens import MAX_NAME, USUAL_DAYS, TokenRecord
+from regsvc.auth.api_tokens import TokenRecord
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField
-from regsvc.core.rights import NOT_FOR_TOKENS, Permission, Role, parse_permissions
+from regsvc.core.rights import MAX_TOKEN_NAME, NOT_FOR_TOKENS, USUAL_DAYS, Permission, Role, parse_permissions
 
 ROUTES: Final = Routes()
 
@@ -32,7 +32,7 @@ TokenName = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=MAX_NAME,
+        max_length=MAX_TOKEN_NAME,
         description="ASCII letters, digits, dots, hyphens and underscores; earlier versions took others.",
         examples=["discord-bot"],
     ),

@@ -17,18 +17,22 @@ from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, InvalidField, NoSuchToken, TokenNameTaken, Unauthorized
-from regsvc.core.rights import EVERYTHING, NO_RIGHTS, NOT_FOR_TOKENS, Permission, Rights, Team
+from regsvc.core.rights import (
+    EVERYTHING,
+    MAX_TOKEN_NAME,
+    NO_RIGHTS,
+    NOT_FOR_TOKENS,
+    TOKEN_NAME_PATTERN,
+    Permission,
+    Rights,
+    Team,
+)
 from regsvc.core.text import look_key, name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import Invitation, Link, Token
 
 API_TOKEN_PREFIX: Final = "cmp_"  # noqa: S105 - it marks a token, and is none
-MAX_NAME: Final = 40
-NAME_PATTERN: Final = "[A-Za-z0-9_.-]+"
-"""Names of tokens stand in the audit log: none can look like another one, or like the end of a line."""
-USUAL_DAYS: Final = 90
-"""For how many days a token works unless its maker says otherwise."""
 _ALPHABET: Final = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _PUBLIC, _SECRET = 10, 40
 _LENGTH: Final = len(API_TOKEN_PREFIX) + _PUBLIC + 1 + _SECRET
@@ -81,7 +85,7 @@ class ApiTokens:
         Raises `Forbidden` for what no token may do, or its maker may not, `InvalidField` for a name that no token may
         have, and `TokenNameTaken` for that of an active one, or one that looks like it.
         """
-        if re.fullmatch(NAME_PATTERN, name) is None or len(name) > MAX_NAME:
+        if re.fullmatch(TOKEN_NAME_PATTERN, name) is None or len(name) > MAX_TOKEN_NAME:
             raise InvalidField("name")
         allowed = EVERYTHING if made_by is None else find_rights(self._team, made_by)
         for permission in sorted(permissions):

@@ -12,13 +12,15 @@ from functools import cache, partial
 from typing import Any, Final
 
 from regsvc import __version__
-from regsvc.auth.api_tokens import MAX_NAME, NAME_PATTERN, USUAL_DAYS
 from regsvc.core.rights import (
     GRANTS,
     MAX_INVITATION,
     MAX_INVITED,
+    MAX_TOKEN_NAME,
     NOT_FOR_TOKENS,
     ROLES,
+    TOKEN_NAME_PATTERN,
+    USUAL_DAYS,
     USUAL_INVITATION,
     Permission,
 )
@@ -360,8 +362,8 @@ def _invitation_lifetime(text: str) -> timedelta:
 
 
 def _token_name(text: str) -> str:
-    if not re.fullmatch(NAME_PATTERN, text) or len(text) > MAX_NAME:
-        raise argparse.ArgumentTypeError(f"it is 1 to {MAX_NAME} letters, digits, dots, hyphens and underscores")
+    if not re.fullmatch(TOKEN_NAME_PATTERN, text) or len(text) > MAX_TOKEN_NAME:
+        raise argparse.ArgumentTypeError(f"it is 1 to {MAX_TOKEN_NAME} letters, digits, dots, hyphens and underscores")
     return text
 
 

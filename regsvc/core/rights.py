@@ -35,6 +35,12 @@ PERMISSIONS_OF: Final[Mapping[Role, frozenset[Permission]]] = {
 NOT_FOR_TOKENS: Final = frozenset({Permission.SETTINGS_WRITE, Permission.TEAM_MANAGE})
 """What no API token may do: it would make the next one."""
 
+MAX_TOKEN_NAME: Final = 40
+TOKEN_NAME_PATTERN: Final = "[A-Za-z0-9_.-]+"  # noqa: S105 - of names, not of secrets
+"""Names of tokens stand in the audit log: none can look like another one, or like the end of a line."""
+USUAL_DAYS: Final = 90
+"""For how many days an API token works unless its maker says otherwise."""
+
 Grant = Literal["no_questionnaire", "no_review"]
 """What the invited need not do: answer the questionnaire, or wait for a review."""
 
