@@ -52,10 +52,13 @@ def test_disputed_addresses_are_told_with_their_owners(run: Run, place: Daemon, 
         authme.set_email(name, email)
     run("migrate")
     told = run("sync", "--plan").output
-    assert "2 e-mail addresses differ (each side keeps its own" in told
-    assert "): carol, dave\n" in told
+    assert (
+        "1 e-mail address differs (each side keeps its own, since the one in the game belongs to another user" in told
+    )
+    assert "): carol\n" in told
+    assert "since the one in the game is no valid address): dave\n" in told
     logged = companion("sync", config=place.config_file)
-    assert "3 players looked at, 3 adopted; 2 e-mail addresses differ (each side keeps its own" in logged.errors
+    assert "3 players looked at, 3 adopted; 1 e-mail address differs (each side keeps its own" in logged.errors
 
     shown = json.loads(run("users", "show", "Carol").output)
     assert (shown["email"], shown["email_in_game"]) == ("home@example.org", "home@example.org")

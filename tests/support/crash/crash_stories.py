@@ -175,8 +175,8 @@ def logins(stack: Stack, person: Person) -> dict[str, int]:
 
 
 _MOMENTS_AND_NUMBERS = ("_at", "since", "regdate", "lastlogin", "_ip", "ip")
-# none of the players is online, so no login of theirs is one to be kicked for; `look_key` is made from the name
-_LEFT_OUT = ("id", "user_id", "look_key", "token_generation", "password_salt", "kicked_login")
+# none of the players is online, so no login of theirs is one to be kicked for; `look_key` and `mailbox` are made from name and address
+_LEFT_OUT = ("id", "user_id", "look_key", "mailbox", "token_generation", "password_salt", "kicked_login")
 
 
 def _in_general(row: Mapping[str, Any], person: Person) -> dict[str, object]:
