@@ -52,9 +52,7 @@ def test_disputed_addresses_are_told_with_their_owners(run: Run, place: Daemon, 
         authme.set_email(name, email)
     run("migrate")
     told = run("sync", "--plan").output
-    assert (
-        "1 e-mail address differs (each side keeps its own, since the one in the game belongs to another user" in told
-    )
+    assert "1 e-mail address differs (each side keeps its own, since the one in the game belongs to another" in told
     assert "): carol\n" in told
     assert "since the one in the game is no valid address): dave\n" in told
     logged = companion("sync", config=place.config_file)

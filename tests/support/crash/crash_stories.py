@@ -175,7 +175,8 @@ def logins(stack: Stack, person: Person) -> dict[str, int]:
 
 
 _MOMENTS_AND_NUMBERS = ("_at", "since", "regdate", "lastlogin", "_ip", "ip")
-# none of the players is online, so no login of theirs is one to be kicked for; `look_key` and `mailbox` are made from name and address
+# none of the players is online, so no login of theirs is one to be kicked for; `look_key` and `mailbox` are made from
+# name and address
 _LEFT_OUT = ("id", "user_id", "look_key", "mailbox", "token_generation", "password_salt", "kicked_login")
 
 
