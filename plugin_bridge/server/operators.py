@@ -206,7 +206,7 @@ class Operators:
         since, changes, longest = self._left.get(key, (moment, 0, 0.0))
         if has_changed and (changes < _UNSEEN_RETURNS or not self._is_certain(note)):
             since, changes = moment, changes + 1
-        # the longest that held since: a host may change what AuthMe writes while somebody is at the prompt
+        # the longest that held since: a host may change what AuthMe writes while a player stands at the prompt
         longest = max(longest, self._find_patience(note))
         self._left[key] = since, changes, longest
         if moment - since < longest:
