@@ -1,7 +1,7 @@
 """R90: what a member of the team made works as long as all that was required to make it still holds."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -155,6 +155,37 @@ def test_all_of_it_ends_with_its_maker_and_does_not_revive(
     assert team.list_working({**uses, **{f"new {kind}": use for kind, use in again.items()}}) == {
         f"new {kind}" for kind in again
     }
+
+
+@pytest.mark.parametrize("stop", ["ban", "role"])
+def test_all_of_it_ends_while_it_is_used(team: Team, stop: str) -> None:
+    """Forty times, requests with each kind race with what ends them: afterwards none works."""
+    app = team.services.app
+    team.appoint()
+    decide = app.services.decisions.decide
+    for number in range(40):
+        team.give_role(MONA, "moderator" if number % 2 else "reviewer")
+        uses = team.make_all()
+        team.services.clock.advance(seconds=1)
+
+        def end() -> object:
+            if stop == "ban":
+                return decide(MONA, "ban", OLIVIA, DecisionDetails())
+            return app.team_roles.give(MONA, None, OLIVIA)
+
+        async def race(uses: Mapping[str, Callable[[], object]], end: Callable[[], object]) -> list[object]:
+            works = [*uses.values(), end, *uses.values()]
+            return await asyncio.gather(*(app.worker.run(work) for work in works), return_exceptions=True)
+
+        done = asyncio.run(race(uses, end))
+        assert not isinstance(done[len(uses)], BaseException), done[len(uses)]
+        assert [it for it in done if isinstance(it, Exception) and not isinstance(it, Refusal)] == []
+        assert team.list_working(uses) == set()
+        if stop == "ban":
+            team.services.decide("unban", MONA)
+        assert team.list_working(uses) == set()
+        team.run(app.made_by_right.end_unentitled, {"mona"}, Actor("game"))  # as the daemon's job, for the next round
+        team.services.clock.advance(hours=25)  # past the limits of what one member does in a day
 
 
 @pytest.mark.parametrize(
