@@ -168,7 +168,7 @@ class ChatLinks:
         many accounts of this user.
         """
         before = self.find_of(user.id)
-        if before is None or before.key != account.key:
+        if by.ip is not None and (before is None or before.key != account.key):  # an import is no client
             self._limits.hit("chat.link", user.username_key, _LIMITS)
         holder = _find_holder(account)
         if holder is not None and holder.id != user.id:
