@@ -144,7 +144,7 @@ def manual_page(commands: list[Command]) -> str:
     lines += [
         *(".SH FILES", ".I /etc/companion/companion.toml", ".br", ".I /etc/companion@NAME/companion.toml"),
         *(".SH SEE ALSO", ".B companion docs", "lists the documentation, and prints its pages:"),
-        *(".B companion docs operations", "has the exit statuses."),
+        *(".B companion docs reference", "has the exit statuses."),
     ]
     return "\n".join(lines) + "\n"
 

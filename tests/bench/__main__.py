@@ -21,7 +21,7 @@ from tests.support.stack import Stack
 
 PARTS = ("status", "logins", "registrations", "politeness", "pages", "lists", "allowlist")
 PLAYERS = 100_000
-SERVER_OPTIONS = ("--innodb-buffer-pool-size=2G",)  # as docs/operations.md has it for a million users
+SERVER_OPTIONS = ("--innodb-buffer-pool-size=2G",)  # as docs/reference.md has it for a million users
 CONFIG: dict[str, dict[str, Any]] = {"http": {"status_limit": []}, "log": {"level": "info"}, **captchas.CONFIG}
 
 

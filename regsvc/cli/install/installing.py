@@ -352,7 +352,7 @@ def uninstall(args: argparse.Namespace) -> int:
     if record is None:
         raise InstallProblem(
             f"{record_file(places)} is missing: `companion install` did not install {places.name}, so this cannot "
-            "remove it; docs/operations.md says how to do it by hand"
+            "remove it; docs/reference.md says how to do it by hand"
         )
     _confirm(args, places)
     is_here = tree.root == Path("/")
