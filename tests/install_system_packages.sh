@@ -1,6 +1,7 @@
 #!/bin/sh
 # What the tests use beside Python: MariaDB's server, systemd's reader of unit files, a browser, Node.js for the unit
-# tests of the pages' scripts, and libfaketime, which sets the clock of one process. None starts a service. nginx, Caddy and Prometheus would: of these three packages only one
+# tests of the pages' scripts, strace, which tells what a process has flushed to disk, and libfaketime, which sets the
+# clock of one process. None starts a service. nginx, Caddy and Prometheus would: of these three packages only one
 # program each is unpacked, into a cache of the user's (nginx and Caddy serve our samples of a proxy, promtool reads our
 # alert rules).
 # Never a reason to stop: a test whose tool is missing says so and is skipped (on CI a skip is a failure).
@@ -14,6 +15,7 @@ command -v systemd-analyze >/dev/null 2>&1 || missing="$missing systemd"
 command -v chromium-headless-shell >/dev/null 2>&1 || command -v chromium >/dev/null 2>&1 ||
     command -v chromium-browser >/dev/null 2>&1 || missing="$missing chromium-headless-shell"
 command -v node >/dev/null 2>&1 || missing="$missing nodejs"
+command -v strace >/dev/null 2>&1 || missing="$missing strace"
 ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || missing="$missing libfaketime"
 
 unpacked="${XDG_CACHE_HOME:-${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}/.cache}/companion-tests"

@@ -27,6 +27,7 @@ class ReadyReply(Reply, frozen=True, kw_only=True):
 
     `restart_needed`: the keys that take effect at the next start.
     `sync_seconds`: since the sync last ran, or since the start.
+    `not_durable`: the database's settings under which a commit can be lost; null: unknown.
     """
 
     status: str = "ready"
@@ -37,6 +38,7 @@ class ReadyReply(Reply, frozen=True, kw_only=True):
     oldest_mail_seconds: int | None
     restart_needed: tuple[str, ...]
     sync_seconds: int
+    not_durable: tuple[str, ...] | None
 
 
 @_ROUTES.add("GET", "/health/alive", Access.PROBE)
@@ -69,6 +71,7 @@ async def show_ready(call: ApiHandler) -> ReadyReply | None:
         oldest_mail_seconds=None if age is None else round(age.total_seconds()),
         restart_needed=status.restart_needed,
         sync_seconds=round(status.seconds_since_sync),
+        not_durable=status.not_durable,
     )
 
 

@@ -17,7 +17,13 @@ from regsvc.app.app import App
 from regsvc.app.context import open_context
 from regsvc.auth.keys import find_or_invent_keys, load_keys, require_keys
 from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, TRANSLATIONS, UNLOCK_ALL, UPGRADE_CHECK, WHY
-from regsvc.cli.data import check_upgrade, is_offline_command, run_data_command, run_offline_command
+from regsvc.cli.data import (
+    check_upgrade,
+    is_offline_command,
+    print_lossy_settings,
+    run_data_command,
+    run_offline_command,
+)
 from regsvc.cli.given_config import actor_name, creates_state, read_config_as_owner, require_installation
 from regsvc.cli.translations import report_translations
 from regsvc.cli.users import explain, run_token_command, run_user_command
@@ -43,8 +49,7 @@ _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
 _STATELESS = ("check-config", "mail-test", *GAME_COMMANDS)
 _SHOW_PLACE = ("migrate", "sync", "import", "backup", UNLOCK_ALL)
 _NOT_CHECKED = (
-    "not checked: whether the databases and AuthMe's table can be used, the mail server, and the port; "
-    "for that run: companion doctor"
+    "not checked: whether the tables can be used, the mail server, and the port; for that run: companion doctor"
 )
 _FOLLOWED: Final = "a running daemon follows within 15 seconds"
 NO_AUTHME: Final = "AuthMe was not found (game.directory, authme.config)"
@@ -233,6 +238,7 @@ def _check_config(config: Config, app: App) -> int:
     place = "" if is_installation(config.server.state_dir) else " (no installation has started there)"
     print(f"state directory: {config.server.state_dir}{place}")
     print(f"database: {context.location.shown}")
+    print_lossy_settings(context.location)
     if context.authme is None:
         print("AuthMe: none")
     else:

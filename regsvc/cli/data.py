@@ -39,6 +39,8 @@ from regsvc.database.migrator import (
     list_copies,
     list_migrations,
 )
+from regsvc.doctor.facts.databases import find_lossy_settings
+from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
 from regsvc.runtime.state_lock import StateInUse
 
 _TO_HELP: Final = (
@@ -189,6 +191,7 @@ def check_upgrade(config: Config) -> int:
         begun = find_interrupted_upgrade(location.database)
         program = f"this program: companion {__version__}, with migrations up to {known[-1].number}"
         print(program, *_describe_copies(location), sep="\n")
+        print_lossy_settings(location)
     except PeeweeException as error:
         print(f"companion: {location.shown} cannot be read: {error_sentence(error)}", file=sys.stderr)
         return UNKNOWN
@@ -204,6 +207,16 @@ def check_upgrade(config: Config) -> int:
         return UP_TO_DATE
     print("\n".join(_describe(missing, config, location, begun)))
     return MIGRATES
+
+
+def print_lossy_settings(location: DatabaseLocation) -> None:
+    """Print a warning for each setting under which our database can lose a commit."""
+    found = find_lossy_settings(location)
+    if isinstance(found, DatabaseUnreadable):
+        print(f"unknown: whether the database keeps what it commits ({found})")
+        return
+    for setting in found:
+        print(f"warning: the database can lose a commit with {setting.found} (database.not_durable): {setting.better}")
 
 
 def _read_applied(config: Config, location: DatabaseLocation) -> dict[int, datetime]:

@@ -41,6 +41,7 @@ from regsvc.config.value_checks import split_database_url
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.errors import Busy, DatabaseUnavailable
 from regsvc.database import failpoints
+from regsvc.database.durability import Lossy, read_lossy
 
 log = logging.getLogger(__name__)
 
@@ -190,12 +191,15 @@ class OwnSqlite(_WithFailpoints, TolerantSqlite):
 
 
 def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:
-    """Open our own file: WAL mode, commits are flushed to disk, transactions take the write lock at once."""
+    """Open our own file: WAL mode, commits are flushed to disk, transactions take the write lock at once.
+
+    EXTRA is FULL in WAL mode; where there can be none, it also flushes the folder from which the journal is removed.
+    """
     return OwnSqlite(
         str(path),
         timeout=busy_timeout.total_seconds(),
         lock_type="IMMEDIATE",
-        pragmas=[("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", 1)],
+        pragmas=[("journal_mode", "wal"), ("synchronous", "extra"), ("foreign_keys", 1)],
     )
 
 
@@ -510,6 +514,10 @@ class Worker:
     def look_for_write_problem(self) -> None:
         """Let `outage_log` know whether the database accepts changes, on the calling thread."""
         self.outage_log.note_look(find_write_problem(self._database))
+
+    def read_lossy(self) -> tuple[Lossy, ...]:
+        """Return the settings under which the database can lose a commit, on the calling thread."""
+        return read_lossy(self._database)
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on a worker thread and return its result, or raise its error.

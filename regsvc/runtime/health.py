@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _MAX_AGE: Final = timedelta(seconds=1)
 _WORK_MAX_AGE: Final = timedelta(minutes=1)
+_SETTINGS_MAX_AGE: Final = timedelta(minutes=5)
 _TIMEOUT: Final = timedelta(seconds=3)  # shorter than the timeouts of common probes
 _RETRY_AFTER: Final = 2
 
@@ -49,6 +50,7 @@ class HealthStatus:
     `waiting_mails` (`MAX_COUNT` at most) and `oldest_mail_age` are None while the database does not answer; the age
     also if no mail waits.
     `restart_needed`: keys of config files that have changed and take effect at the next start.
+    `not_durable`: the database's settings under which a commit can be lost; None while they are unknown.
     """
 
     refusal: Refusal | None
@@ -60,6 +62,7 @@ class HealthStatus:
     oldest_mail_age: timedelta | None
     restart_needed: tuple[str, ...]
     seconds_since_sync: float
+    not_durable: tuple[str, ...] | None
 
     @property
     def is_ready(self) -> bool:
@@ -111,6 +114,7 @@ class Health:
         self.gates = gates
         self._timeout = timeout
         self._backlog = CachedCall(self._query_backlog, _MAX_AGE, "health")
+        self._lossy = CachedCall(lambda: worker.run(worker.read_lossy), _SETTINGS_MAX_AGE, "durability")
         self._waiting = CachedCall(lambda: worker.run(_count_waiting), _WORK_MAX_AGE, "waiting work")
 
     async def status(self) -> HealthStatus:
@@ -134,6 +138,7 @@ class Health:
             oldest_mail_age=None if oldest_at is None else max(self._now() - oldest_at, timedelta(0)),
             restart_needed=self.pending_restart.keys,
             seconds_since_sync=self._sync.seconds_since_run,
+            not_durable=None if backlog is None else await self._find_lossy(),
         )
 
     async def waiting_work(self) -> WaitingCounts | None:
@@ -169,6 +174,13 @@ class Health:
         except PeeweeException as error:  # the server answers, but our tables are missing or changed
             log.error("the database answered unexpectedly: %s", describe_exception(error))
             return DatabaseUnavailable(retry_after=_RETRY_AFTER)
+
+    async def _find_lossy(self) -> tuple[str, ...] | None:
+        try:
+            settings = await asyncio.wait_for(self._lossy.get_last(), self._timeout.total_seconds())
+        except (Refusal, PeeweeException, TimeoutError):  # the next look at the backlog says so, and logs it
+            return None
+        return tuple(setting.found for setting in settings)
 
     def _look(self) -> Backlog:
         self._worker.look_for_write_problem()

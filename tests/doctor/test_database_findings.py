@@ -15,6 +15,7 @@ from regsvc.doctor.facts import databases
 from regsvc.doctor.facts.player_table import PlayerTable, inspect_table
 from regsvc.doctor.facts.readonly_db import ReadOnlyMySql
 from tests.support.authme.authme_database import DatabaseKind
+from tests.support.command_line import companion
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
 from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.ports import free_port
@@ -303,3 +304,22 @@ def test_the_connection_is_not_encrypted(doctor_case: DoctorCase, monkeypatch: p
 
 def _everywhere_is_here(look_up: Callable[..., Any], host: str, *rest: Any, **named: Any) -> Any:
     return look_up("127.0.0.1", *rest, **named)
+
+
+def test_the_database_can_forget_what_it_has_committed(doctor_case: DoctorCase, mariadb: MariaDBServer) -> None:
+    """Each setting is named with a better one, by all that look before and after an installation begins."""
+    doctor_case.start_once()
+    doctor_case.our_database.execute("ALTER TABLE regsvc_setting ENGINE=MyISAM")
+    findings = [each for each in doctor_case.examine_durability().findings if each.id == "database.not_durable"]
+    advice = {each.title: each.where for each in findings}
+    assert advice["A commit can be lost with innodb_flush_log_at_trx_commit=2."] == "innodb_flush_log_at_trx_commit=1"
+    assert advice["A commit can be lost with regsvc_setting.engine=MyISAM."] == "ENGINE=InnoDB"
+    for command in ("check-config", "upgrade-check"):
+        told = companion(command, config=doctor_case.config_file)
+        assert told.status == 0, told
+        for setting in ("innodb_flush_log_at_trx_commit=2", "innodb_doublewrite=OFF", "regsvc_setting.engine=MyISAM"):
+            assert f"warning: the database can lose a commit with {setting} (database.not_durable)" in told.output
+    doctor_case.game.change_authme({"DataSource.mySQLPort": str(free_port())})
+    doctor_case.read_config()
+    told = companion("check-config", config=doctor_case.config_file)
+    assert (told.status, "unknown: whether the database keeps what it commits" in told.output) == (0, True)

@@ -111,22 +111,25 @@ class Daemon:
         server = {"port": self.port, "state_dir": str(self.state_dir), **config.get("server", {})}
         self.config_file.write_text(to_toml({**config, "server": server}), encoding="utf-8")
 
-    def start(self) -> "Daemon":
-        """Comes back after the ready line; AssertionError with the log when it does not come."""
-        self.spawn()
+    def start(self, wrapper: Sequence[str] = ()) -> "Daemon":
+        """Comes back after the ready line; AssertionError with the log when it does not come.
+
+        `wrapper` precedes the command.
+        """
+        self.spawn(wrapper)
         is_ready = self.wait_for_output(READY, START_TIMEOUT)
         if not is_ready:
             self.kill()
         assert is_ready, "the daemon did not get ready:\n" + "\n".join([*self.output, *self.log][-60:])
         return self
 
-    def spawn(self) -> None:
+    def spawn(self, wrapper: Sequence[str] = ()) -> None:
         """Starts the process without waiting for anything."""
         assert self._process is None, "the daemon is running already"
         self.output.clear()
         outer, inner = zip(os.pipe(), os.pipe(), strict=True)
         with Path(os.devnull).open("rb") as nothing:
-            self._process = self._begin((nothing.fileno(), *inner))
+            self._process = self._begin((nothing.fileno(), *inner), wrapper)
         for end in inner:
             os.close(end)
         streams = zip((os.fdopen(end, encoding="utf-8") for end in outer), (self.output, self.log), strict=True)
@@ -135,13 +138,13 @@ class Daemon:
         for reader in self._readers:
             reader.start()
 
-    def _begin(self, streams: tuple[int, int, int]) -> "subprocess.Popen[bytes] | QuickProcess":
-        if self._is_quick:
+    def _begin(self, streams: tuple[int, int, int], wrapper: Sequence[str]) -> "subprocess.Popen[bytes] | QuickProcess":
+        if self._is_quick and not wrapper:
             arguments = ("serve", self.OPTION, str(self.config_file))
             return quick_start().start(arguments, self._environment, self.directory, streams)
         stdin, stdout, stderr = streams
         return subprocess.Popen(
-            [*self._command, str(self.config_file)],
+            [*wrapper, *self._command, str(self.config_file)],
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,

@@ -256,6 +256,21 @@ def cluster_is_fragile(facts: Facts) -> Iterator[Sentence]:
         yield Sentence("AuthMe’s table is {engine}, which Galera does not replicate.", engine=engine)
 
 
+@check(
+    "database.not_durable",
+    Severity.RISKY,
+    means="Our database has a setting under which a commit can be lost: no flush to disk at each commit, pages that "
+    "can be half-written, a table that is not InnoDB, a file of ours in memory or on a network.",
+    why="A registration or decision that was answered can be gone after a crash or a power failure; on Galera, when "
+    "all nodes fail at once.",
+    do="Change the setting, in the server’s config too, or move the file.",
+    where=FixLocation(Source.DATABASE, "innodb_flush_log_at_trx_commit=1, sync_binlog=1"),
+)
+def database_is_not_durable(facts: Facts) -> Iterator[Symptom]:
+    for setting in facts.ours.lossy:
+        yield Symptom(Sentence("A commit can be lost with {setting}.", setting=setting.found), where=setting.better)
+
+
 def _find_engine(facts: Facts) -> str | None:
     try:
         return facts.player_table.engine

@@ -15,6 +15,7 @@ from peewee import MySQLDatabase
 
 from plugin_bridge.authme.config import AuthMeConfig, Backend
 from regsvc.core.clock import Clock
+from regsvc.database.durability import Lossy, describe_mount, find_lossy, read_lossy_of_server
 from regsvc.database.location import DatabaseLocation
 from regsvc.doctor.abandonable import call_within
 from regsvc.doctor.facts import own_tables
@@ -110,6 +111,8 @@ class OurDatabase:
     login: str = ""
     cluster_nodes: tuple[ClusterNode, ...] = ()
     """Nodes that connections opened one after the other lead to."""
+    lossy: tuple[Lossy, ...] = ()
+    """Settings under which a commit can be lost."""
 
 
 @dataclass(frozen=True)
@@ -145,23 +148,46 @@ def unwritable_paths(file: Path) -> list[Path]:
 def _inspect_ours(location: DatabaseLocation, now: Clock, names: Collection[str], in_process: bool) -> OurDatabase:
     if not isinstance(location.database, MySQLDatabase):
         file = Path(location.database.database)
+        lossy = _read_lossy(location)
         if not _is_there(file):
-            return OurDatabase(None)
+            return OurDatabase(None, lossy=lossy)
         with closing(ReadOnlySqlite(file, in_process=in_process)) as database:
             own_tables.require_no_migration(database)
-            return _with_users(database, OurDatabase(own_tables.inspect_own_tables(database)), names)
+            side = OurDatabase(own_tables.inspect_own_tables(database), lossy=lossy)
+            return _with_users(database, side, names)
     with closing(ReadOnlyMySql(location.database)) as server:
         own_tables.require_no_migration(server)
         difference = own_tables.clock_difference(server, now())
         user, _at, host = str(server.value("SELECT CURRENT_USER() AS login")).rpartition("@")
         nodes = _list_cluster_nodes(server, location.database)
+        lossy = _read_lossy(location, server)
         try:
             side = _with_users(server, _inspect_schema(server), names)
         except DatabaseUnreadable as error:
             if error.code != _READ_ONLY_SERVER:
                 raise
             side = OurDatabase(None, is_read_only=True)
-        return replace(side, clock_difference=difference, login=f"'{user}'@'{host}'", cluster_nodes=nodes)
+        login = f"'{user}'@'{host}'"
+        return replace(side, clock_difference=difference, login=login, cluster_nodes=nodes, lossy=lossy)
+
+
+def find_lossy_settings(location: DatabaseLocation) -> tuple[Lossy, ...] | DatabaseUnreadable:
+    """Return the settings of our database under which a commit can be lost, or why they are unknown."""
+    return _in_time(lambda: _connect_and_read_lossy(location))
+
+
+def _connect_and_read_lossy(location: DatabaseLocation) -> tuple[Lossy, ...]:
+    if not isinstance(location.database, MySQLDatabase):
+        return _read_lossy(location)
+    with closing(ReadOnlyMySql(location.database)) as server:
+        return _read_lossy(location, server)
+
+
+def _read_lossy(location: DatabaseLocation, server: ReadOnlyMySql | None = None) -> tuple[Lossy, ...]:
+    """Return the lossy settings of the server; without one, those of our file, whose pragmas are ours."""
+    if server is None:
+        return tuple(find_lossy(describe_mount(Path(location.database.database))))
+    return read_lossy_of_server(lambda statement: [tuple(row.values()) for row in server.rows(statement)])
 
 
 def _list_cluster_nodes(server: ReadOnlyMySql, database: MySQLDatabase) -> tuple[ClusterNode, ...]:

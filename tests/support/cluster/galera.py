@@ -137,6 +137,16 @@ class GaleraNode(MariaDBServer):
         self._has_data = True
         return [*options, *(["--wsrep-new-cluster"] if is_first else [])]
 
+    def begin_again(self) -> None:
+        """Start as the first of a cluster whose nodes have all ended, as an administrator does after a power failure."""
+        state = self._directory / "data" / "grastate.dat"
+        state.write_text(state.read_text().replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1"))
+        self.start()
+
+    def last_transaction(self) -> int:
+        """Return the number of the last transaction in the data of a node that has ended."""
+        return int(self._recovered_position().rpartition(":")[2])
+
     def _recovered_position(self) -> str:
         """Return where the node stopped, found in its data as `galera_recovery` does."""
         alone = ["--wsrep-recover", "--wsrep-cluster-address=gcomm://", "--disable-log-error", "--skip-networking"]
@@ -149,6 +159,16 @@ class GaleraNode(MariaDBServer):
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
+
+
+def restart_all(nodes: Sequence[GaleraNode]) -> None:
+    """Start nodes that have all ended: first the most advanced one, as Galera's manual asks for."""
+    first = max(nodes, key=GaleraNode.last_transaction)
+    first.begin_again()
+    first.wait_until_synced(1)
+    for size, node in enumerate((each for each in nodes if each is not first), 2):
+        node.start()
+        node.wait_until_synced(size)
 
 
 @contextmanager

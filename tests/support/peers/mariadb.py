@@ -163,8 +163,8 @@ def is_alive(connection: "Connection[Cursor]") -> bool:
 class MariaDBServer:
     """A server in `directory` (created here). `start` and `stop` may alternate; the data stays.
 
-    `is_durable` keeps the flush to disk at each commit that a real host has. Without it what was committed
-    still survives `kill`, but not a power cut. `environment` replaces this process's own.
+    `is_durable` keeps the flush to disk at each commit that a real host has: the stories about durability ask for it.
+    Without it what was committed still survives `kill`, but not a power cut. `environment` replaces this process's own.
     """
 
     keeps_connections = True
@@ -183,6 +183,7 @@ class MariaDBServer:
             raise FileNotFoundError("mariadbd is not installed (Debian: apt-get install mariadb-server-core)")
         self.port = free_port()
         self._directory = directory
+        self.data_folder = directory / "data"
         # a server that starts sweeps its temporary folder: one that is shared loses the others' tables
         places = (f"--datadir={directory / 'data'}", f"--tmpdir={directory / 'tmp'}")
         self._options = [binary, "--no-defaults", *places, *CHEAP]
@@ -195,8 +196,11 @@ class MariaDBServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._database_numbers = count(1)
 
-    def start(self) -> None:
-        """Start the server and wait until it accepts connections. Raises RuntimeError with its log if it never does."""
+    def start(self, wrapper: Sequence[str] = ()) -> None:
+        """Start the server and wait until it accepts connections. Raises RuntimeError with its log if it never does.
+
+        `wrapper` precedes the command.
+        """
         if not (self._directory / "data").exists():
             self._bootstrap()
         listening = [
@@ -206,7 +210,7 @@ class MariaDBServer:
             "--skip-name-resolve",
         ]
         with (self._directory / "log").open("ab") as log:
-            command = [*self._options, *listening, *self._list_start_options()]
+            command = [*wrapper, *self._options, *listening, *self._list_start_options()]
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._environment)
         deadline = time.monotonic() + START_TIMEOUT
         while not self._is_ready():

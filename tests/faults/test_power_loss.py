@@ -1,0 +1,75 @@
+"""The power fails while people register (`tests/support/power_loss.py` says how): who got an answer is registered."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from regsvc.database.durability import read_lossy_of_server
+from tests.support.authme.authme_database import SqliteFile
+from tests.support.peers.mariadb import MariaDBServer
+from tests.support.power_loss import recorded
+from tests.support.stack import Stack
+
+PEOPLE = 5
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """Return a folder on a disk: what is in memory MariaDB may write without a call."""
+    folder = Path(tempfile.mkdtemp(prefix="companion-tests-", dir="/var/tmp"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def lose_power_on_mariadb(disk: Path, *options: str) -> tuple[list[str], list[str]]:
+    """Return the settings that were named before, and the people who had an answer and are not there afterwards."""
+    server = MariaDBServer(disk / "server", is_durable=True, options=["--innodb-use-native-aio=0", *options])
+    server.start()
+    server.stop()
+    try:
+        with recorded(disk / "server" / "data", disk) as recording:
+            server.start(recording.wrapper)
+            with Stack("mariadb", disk / "stack", server) as stack:
+                named = [setting.found for setting in read_lossy_of_server(server.ask_as_root)]
+                answered = [stack.pending().name for _number in range(PEOPLE)]
+                server.kill()
+                recording.fail_power()
+                server.start()
+                users = stack.table.database.query("SELECT username FROM regsvc_user")
+    finally:
+        server.stop()
+    return named, sorted({*answered} - {row["username"] for row in users})
+
+
+def test_mariadb_keeps_everything_with_the_settings_that_we_ask_for(disk: Path) -> None:
+    assert lose_power_on_mariadb(disk, "--log-bin=log", "--sync-binlog=1") == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        ("--innodb-flush-log-at-trx-commit=2", "innodb_flush_log_at_trx_commit=2"),
+        ("--innodb-flush-method=nosync", "innodb_flush_method=nosync"),
+        ("--log-bin=log", "sync_binlog=0"),
+    ],
+)
+def test_mariadb_forgets_with_each_that_we_name(disk: Path, option: str, named: str) -> None:
+    found, forgotten = lose_power_on_mariadb(disk, option)
+    assert found == [named]
+    assert forgotten
+
+
+def test_our_own_file_keeps_everything(disk: Path) -> None:
+    with Stack("sqlite", disk / "stack") as stack:
+        stack.daemon.stop()
+        with recorded(stack.daemon.state_dir, disk) as recording:
+            stack.daemon.start(recording.wrapper)
+            answered = [stack.pending().name for _number in range(PEOPLE)]
+            stack.daemon.kill()
+            recording.fail_power()
+        stack.daemon.start()
+        users = SqliteFile(stack.daemon.state_dir / "companion.db").query("SELECT username FROM regsvc_user")
+    assert {*answered} <= {row["username"] for row in users}
