@@ -11,7 +11,6 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -53,7 +52,7 @@ class _File:
 
 
 class Disk:
-    """The files below a folder, as they are on the disk. Create it with `recorded`."""
+    """The files below a folder, as they are on the disk. Create it with `record`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -217,8 +216,7 @@ def _whole_calls(lines: list[str]) -> Iterator[str]:
             yield line
 
 
-@contextmanager
-def recorded(folder: Path, place: Path) -> Iterator[Recording]:
+def record(folder: Path, place: Path) -> Recording:
     """Record one process, from its start until it is killed, and its files in `folder`; `place` is for ours."""
     pipe = place / "calls"
     os.mkfifo(pipe)
@@ -233,4 +231,4 @@ def recorded(folder: Path, place: Path) -> Iterator[Recording]:
     # -D: the process is our child, as without; -y: names of files; -xx, -s: whole and in hexadecimal digits
     what = ("-e", "signal=none", "-e", f"trace={_CALLS}")
     wrapper = (find_program("strace"), "-D", "-f", "--seccomp-bpf", "-y", "-xx", "-s", str(_LONGEST), *what)
-    yield Recording((*wrapper, "-o", str(pipe)), lines, reader, Disk(folder))
+    return Recording((*wrapper, "-o", str(pipe)), lines, reader, Disk(folder))

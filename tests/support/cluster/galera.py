@@ -138,7 +138,7 @@ class GaleraNode(MariaDBServer):
         return [*options, *(["--wsrep-new-cluster"] if is_first else [])]
 
     def begin_again(self) -> None:
-        """Start as the first of a cluster whose nodes have all ended, as an administrator does after a power failure."""
+        """Start as the first of a cluster whose nodes have all ended, as an administrator has to."""
         state = self._directory / "data" / "grastate.dat"
         state.write_text(state.read_text().replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1"))
         self.start()
