@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from regsvc.doctor.facts import databases
 from tests.support.authme.game_server import write_game_server
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
 
@@ -42,6 +43,17 @@ def test_the_state_directory_was_removed_under_the_companion(doctor_case: Doctor
     told = {"success": False, "code": "database_away", "stateLost": True, "installation": "0123456789abcdef"}
     doctor_case.change_host(fetch=lambda url: json.dumps(told).encode())
     assert str(doctor_case.state_dir) in doctor_case.only_finding("machine.state_lost").title
+
+
+def test_our_file_is_on_a_network(doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(databases, "describe_mount", lambda file: {"file_system": "nfs4", "mount_option": ""})
+    for is_started in (False, True):
+        if is_started:
+            doctor_case.start_once()
+        [finding] = doctor_case.examine_durability().findings
+        assert (finding.id, finding.severity) == ("database.not_durable", "risky")
+        assert finding.title == "A commit can be lost with file_system=nfs4."
+        assert finding.where == str(doctor_case.state_dir / "companion.db")
 
 
 def test_the_state_directory_is_a_file(doctor_case: DoctorCase) -> None:

@@ -268,7 +268,8 @@ def cluster_is_fragile(facts: Facts) -> Iterator[Sentence]:
 )
 def database_is_not_durable(facts: Facts) -> Iterator[Symptom]:
     for setting in facts.ours.lossy:
-        yield Symptom(Sentence("A commit can be lost with {setting}.", setting=setting.found), where=setting.better)
+        where = setting.better if "=" in setting.better else str(facts.own_sqlite_file)
+        yield Symptom(Sentence("A commit can be lost with {setting}.", setting=setting.found), where=where)
 
 
 def _find_engine(facts: Facts) -> str | None:
