@@ -5,11 +5,13 @@ is imported when the command is given.
 """
 
 import argparse
+import difflib
 import re
+import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from regsvc import __version__
 from regsvc.core.rights import (
@@ -52,7 +54,7 @@ INSTALL_COMMANDS: Final = {
     "uninstall": "unlock all players, stop the daemon, and remove what `companion install` wrote",
 }
 COMMANDS: Final = {
-    "serve": "run the server until stopped (the default)",
+    "serve": "run the server until stopped, as its unit does",
     "sync": "reconcile users with AuthMe's players once",
     "migrate": "update the database to this version's tables, or move it to another database (--to)",
     "check-config": "check the config and the files it names",
@@ -77,6 +79,12 @@ COMMANDS: Final = {
     UPGRADE_CHECK: "report what this version would do to the database, and the backup to make first; changes nothing",
     "version": "print the version",
 }
+FIRST: Final = {
+    "Set it up": ("install", "status", "doctor", CONFIG),
+    "Players": ("users", WHY, "registration"),
+    "Look after it": ("backup", UPGRADE_CHECK, "docs"),
+}
+"""Commands that hosts need first, as the help without a command has them."""
 # What follows is said by models and rules, too, whose import would take longer than printing the help.
 USER_FILTERS: Final = {
     "status": ("all", "pending", "approved", "rejected", "banned"),
@@ -92,12 +100,17 @@ _CONFIG_HELP: Final = (
 )
 
 
+_INVALID_CHOICE: Final = re.compile(r"(.*invalid choice: '(.*?)') \(choose from (.*)\)", re.DOTALL)
+"""What argparse says, from Python 3.11 to 3.14."""
+
+
 class CommandParser(argparse.ArgumentParser):
     """Parser of one command, whose options are declared when the command is given."""
 
     def __init__(self, *, declare_options: Callable[[argparse.ArgumentParser], None] | None = None, **options: Any):
         super().__init__(**options)
         self._declare_options = declare_options
+        self.set_defaults(parser=self)  # in the result of parsing: that of the command, or of its action
 
     def declare(self) -> None:
         """Declare the options, unless that was done."""
@@ -109,12 +122,33 @@ class CommandParser(argparse.ArgumentParser):
         self.declare()
         return super().parse_known_args(args, namespace)
 
+    def error(self, message: str) -> NoReturn:
+        """Exit with a message. A choice that is mistyped gets the one that was meant, in place of all there are."""
+        mistyped = _INVALID_CHOICE.fullmatch(message)
+        meant = _did_you_mean(mistyped[2], [*re.findall(r"[\w.-]+", mistyped[3]), "--help"]) if mistyped is not None else ""
+        super().error(f"{mistyped[1]}{meant}" if mistyped is not None and meant else message)
+
+    def list_options(self) -> list[str]:
+        """Return the long options that its help names."""
+        return re.findall(r"--[\w-]+", self.format_help())
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """Exit with a message about words that the command does not know."""
+        found = (_did_you_mean(word.partition("=")[0], self.list_options()) for word in unknown)
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{next(filter(None, found), '')}")
+
+
+def _did_you_mean(written: str, known: Sequence[str]) -> str:
+    """Return what follows a mistake that looks like one of these words; an empty text if it looks like none."""
+    alike = difflib.get_close_matches(written.lower(), known, n=1)
+    return f"; did you mean {alike[0]}?" if alike else ""
+
 
 @cache
-def build_parser() -> tuple[argparse.ArgumentParser, dict[str, CommandParser]]:
+def build_parser() -> tuple[CommandParser, dict[str, CommandParser]]:
     """Return the parser of the command line, and those of the commands, which are part of it."""
     common = _common_options()
-    parser = argparse.ArgumentParser("companion", description=DESCRIPTION, parents=[common])
+    parser = CommandParser(prog="companion", description=DESCRIPTION, parents=[common])
     parser.add_argument("--version", action="version", version=VERSION)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     parsers = {
@@ -133,18 +167,37 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, CommandParser]]:
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line. For --help and for mistakes it prints a message and exits."""
-    parser, parsers = build_parser()
+    arguments, (parser, parsers) = sys.argv[1:] if arguments is None else arguments, build_parser()
+    first = next(iter(arguments), "").partition("=")[0]
+    if first.startswith("--") and not any(option.startswith(first) for option in parser.list_options()):
+        parser.refuse([first])  # else its value would count as the command
     # not as defaults of the parsers: a subparser would overwrite a value given before the command
     defaults = argparse.Namespace(config=None, instance=None, game_dir=None)
-    args = parser.parse_args(arguments, defaults)
+    args, unknown = parser.parse_known_args(arguments, defaults)
+    if unknown:
+        args.parser.refuse(unknown)
+    if args.command is None:
+        parser.exit(2, short_help())
     names = {alias: name for name, alias in ALIASES.items()}
-    args.command = names.get(args.command, args.command) or "serve"
+    args.command = names.get(args.command, args.command)
     if args.config is not None and args.instance is not None:
         parser.error("--config and --instance both name a config: give one of them")
     mistake = _find_mistake(args)
     if mistake is not None:
         parsers[args.command].error(mistake)
     return args
+
+
+def short_help() -> str:
+    """Return the help for those who give no command."""
+    lines = [DESCRIPTION]
+    for title, names in FIRST.items():
+        lines += ["", f"{title}:", *(f"  {name:14} {COMMANDS[name]}" for name in names)]
+    told = (
+        "All commands: companion --help. More about one: companion COMMAND --help.",
+        "`companion serve` runs the server here and now, which `companion install` has the system do.",
+    )
+    return "\n".join([*lines, "", *told, ""])
 
 
 def _common_options() -> CommandParser:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from regsvc.config.loader import load_config
-from regsvc.config.places import SystemPlaces, find_config_file, is_installation
+from regsvc.config.places import LOCAL_CONFIG, SystemPlaces, find_config_file, is_installation
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.safe_paths import find_foreign_folder, status_of
 
@@ -151,7 +151,21 @@ def creates_state(args: argparse.Namespace) -> bool:
 def read_config(args: argparse.Namespace) -> Config:
     """Read the config. Raises `ConfigError`."""
     overrides = {"game.directory": args.game_dir} if args.game_dir else {}
-    return load_config(find_given_config(args), os.environ, overrides)
+    config = load_config(find_given_config(args), os.environ, overrides)
+    if creates_state(args) and not args.game_dir:
+        _require_meant(config)
+    return config
+
+
+def _require_meant(config: Config) -> None:
+    """Raise `ConfigError` where nothing says which installation is meant, and one would be made where a shell is."""
+    is_meant = config.file is not None or config.variables or "STATE_DIRECTORY" in os.environ
+    if not is_meant and not is_installation(config.server.state_dir) and not LOCAL_CONFIG.is_file():
+        raise ConfigError(
+            f"there is no config, so an installation would be made in {config.server.state_dir}. To set up a server: "
+            f"companion install. Otherwise name a config (--config FILE), or put one in {LOCAL_CONFIG.absolute()}. "
+            "Nothing was written"
+        )
 
 
 def read_config_as_owner(args: argparse.Namespace) -> Config:

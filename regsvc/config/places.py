@@ -19,7 +19,8 @@ LOCATION_FILE: Final = "home.json"
 _ETC = Path("/etc")
 _VAR_LIB = Path("/var/lib")
 _CREDENTIALS = Path("/run/credentials")
-_LOCAL_FILE = Path("conf/companion.toml")
+LOCAL_CONFIG: Final = Path("conf/companion.toml")
+"""The config of a folder, such as a clone of the repository, whose sample is this file."""
 _LOCAL_STATE = "var"
 _PROGRAM: Final = "companion"
 _INSTANCE = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
@@ -86,17 +87,17 @@ def find_config_file(given: str | None, instance: str | None, environ: Mapping[s
     if environ.get(CONFIG_VARIABLE):
         return _named(Path(environ[CONFIG_VARIABLE]), f"the environment variable {CONFIG_VARIABLE}")
     system = SystemPlaces.of_instance(None).config_file
-    if _is_hidden(_LOCAL_FILE):
+    if _is_hidden(LOCAL_CONFIG):
         if may_exist(system):
             return system
         # usual where there is no config, but the state directory is a volume of another user
-        folder = (Path() if _is_hidden(_LOCAL_FILE.parent) else _LOCAL_FILE.parent).absolute()
+        folder = (Path() if _is_hidden(LOCAL_CONFIG.parent) else LOCAL_CONFIG.parent).absolute()
         raise ConfigError(
             f"{folder}: user {os.geteuid()} may not enter this folder, which belongs to user {folder.stat().st_uid}; "
             "run the companion as its owner, or change that (chown -R)."
         )
-    if _LOCAL_FILE.exists() and _sets_a_key(_LOCAL_FILE):
-        return _LOCAL_FILE.absolute()
+    if LOCAL_CONFIG.exists() and _sets_a_key(LOCAL_CONFIG):
+        return LOCAL_CONFIG.absolute()
     return system if may_exist(system) else None
 
 

@@ -219,19 +219,22 @@ def set_up_logging(config: LogSection, instance: str = "", *, is_daemon: bool = 
     if handler is None:
         handler = BackgroundHandler() if is_daemon else logging.StreamHandler(sys.stderr)
         logging.basicConfig(handlers=[handler], force=True)
-    handler.setFormatter(_formatter(config, instance))
+    handler.setFormatter(_formatter(config, instance, is_daemon=is_daemon))
     logging.getLogger().setLevel(config.level.upper())
     # at "debug" peewee logs every statement with its values, including hashes
     logging.getLogger("peewee").setLevel(logging.INFO)
 
 
-def _formatter(config: LogSection, instance: str) -> logging.Formatter:
-    """Return the formatter for `log.format`; for people, standard error decides which one they need."""
+def _formatter(config: LogSection, instance: str, *, is_daemon: bool) -> logging.Formatter:
+    """Return the formatter for `log.format`; where that is "auto", standard error decides which one is needed.
+
+    What a command logs is among what it prints, which people read, also where cron mails it.
+    """
     if config.format == "json":
         return JsonLines(instance)
     if is_journal(sys.stderr):
         return JournalLines(instance)
-    is_plain = config.format == "plain" or sys.stderr.isatty()
+    is_plain = config.format == "plain" or not is_daemon or sys.stderr.isatty()
     return PlainLines(instance=instance) if is_plain else JsonLines(instance)
 
 
