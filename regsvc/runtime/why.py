@@ -105,14 +105,16 @@ _OWN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("password_algorithm", "row_no_password"), "no_password"),
 }
 """Sentences that players have of their own (`[why_player]`); of others, they learn that an operator has to help."""
+_UNSURE: Final = ("cached", "server_full")
+"""AuthMe may have looked the player up since, and players leave."""
 
 
 _WAITING: Final = {reason: f"list_{reason}" for reason in (NO_UUID, NO_PROFILE, RESTART, REFUSED, HELD_BACK)}
 
 
 def find_steps(facts: JoinFacts) -> tuple[JoinStep, ...]:
-    """Return what was looked at, in the order in which it keeps players out."""
-    return tuple(_walk(facts))
+    """Return what was looked at, in the order in which it keeps players out; last, what only may."""
+    return tuple(sorted(_walk(facts), key=lambda step: step.code in _UNSURE))
 
 
 def find_answer(steps: tuple[JoinStep, ...]) -> JoinStep | None:
@@ -153,7 +155,7 @@ def _walk(facts: JoinFacts) -> Iterator[JoinStep]:
         if facts.lacks_chat is not None:
             yield _step(facts, "chat", "problem", "chat", platform=facts.lacks_chat)
         if user.status == APPROVED:
-            gates = list(_gates(facts))
+            gates = sorted(_gates(facts), key=lambda step: step.verdict == "problem" and step.helper == "nobody")
             if facts.stands_still and any(step.code in ("row_waiting", "list_waiting") for step in gates):
                 yield _step(facts, "sync", "problem", "sync_stopped")
             yield from gates

@@ -3,7 +3,7 @@
 import socket
 import subprocess
 import sys
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -91,13 +91,71 @@ def test_unlock_all_needs_a_stopped_daemon_and_an_authme(place: Daemon, daemon: 
     assert (told.status, "AuthMe was not found" in told.errors) == (0, True)
 
 
-def test_the_bare_command_serves_also_without_a_config(tmp_path: Path) -> None:
-    """It gets as far as the default port, which the test holds, unless another program on this machine does."""
+def test_without_a_command_a_beginner_reads_what_to_type(tmp_path: Path) -> None:
+    told = companion(directory=tmp_path)
+    assert (told.status, told.output) == (EX_USAGE, "")
+    for word in ("install", "doctor", "companion --help", "companion COMMAND --help", "companion serve"):
+        assert word in told.errors
+    assert len(told.errors.splitlines()) <= 20, "it fits on a screen"
+    assert companion("--config", "companion.toml", directory=tmp_path) == told
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("command", [("serve",), ("migrate",), ("restore", "backup"), ("import", "users.csv")])
+def test_nothing_is_made_where_no_config_says_so(command: tuple[str, ...], tmp_path: Path) -> None:
+    """As where root types it in /."""
+    (tmp_path / "users.csv").write_text("username\nAlice\n")
+    told = companion(*command, directory=tmp_path)
+    assert (told.status, told.output) == (EX_CONFIG, "")
+    assert f"an installation would be made in {tmp_path}/var. To set up a server: companion install" in told.errors
+    assert {path.name for path in tmp_path.iterdir()} == {"users.csv"}
+
+
+def serve_until_the_port_is_asked_for(folder: Path, **environment: str) -> str:
+    """Return what `companion serve` logs where its port, another program's, is all that stops it."""
     with closing(socket.socket()) as holder:
-        with suppress(OSError):
-            holder.bind(("127.0.0.1", 8080))
-        told = companion(directory=tmp_path)
-    assert told.status == EX_PORT_IN_USE, told
-    assert f"there is no config, so the defaults are used; the state is in {tmp_path}/var" in told.errors
-    assert "cannot listen on 127.0.0.1:8080" in told.errors
-    assert {path.name for path in tmp_path.iterdir()} == {"var"}
+        holder.bind(("127.0.0.1", 0))
+        port = holder.getsockname()[1]
+        told = companion("serve", directory=folder, environment={"COMPANION_SERVER_PORT": str(port), **environment})
+    assert (told.status, f"cannot listen on 127.0.0.1:{port}" in told.errors) == (EX_PORT_IN_USE, True), told
+    return told.errors
+
+
+def test_variables_are_a_config_and_so_is_the_sample_of_a_clone(tmp_path: Path) -> None:
+    """A container and a panel's server have no file; in a clone the state is beside the sample."""
+    serve_until_the_port_is_asked_for(tmp_path, COMPANION_SERVER_STATE_DIR=str(tmp_path / "state"))
+    assert {path.name for path in tmp_path.iterdir()} == {"state"}
+    clone = tmp_path / "clone"
+    (clone / "conf").mkdir(parents=True)
+    (clone / "conf/companion.toml").write_text("#port = 8080\n")
+    assert companion("migrate", directory=clone).status == 0
+    (clone / "conf/companion.toml").unlink()
+    assert companion("migrate", directory=clone).output == "nothing to migrate\n", "it is an installation now"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("stauts", "status"),
+        ("help", "--help"),
+        ("users aprove Bob", "approve"),
+        ("users approve Bob --sielnt", "--silent"),
+        ("users list --status aproved", "approved"),
+        ("token creat bot", "create"),
+        ("--confg companion.toml status", "--config"),
+        ("config st server.port 80", "set"),
+        ("install --mial-host=x", "--mail-host"),
+        ("users invite --withuot mail", "--without"),
+    ],
+)
+def test_a_mistyped_word_is_told_which_was_meant(typed: str, meant: str) -> None:
+    told = companion(*typed.split())
+    assert (told.status, told.errors.endswith(f"; did you mean {meant}?\n")) == (EX_USAGE, True), told
+    assert "choose from" not in told.errors
+
+
+def test_a_word_like_no_other_gets_all_there_are() -> None:
+    told = companion("xyzzy")
+    assert (told.status, "'xyzzy' (choose from" in told.errors, "unlock-all" in told.errors) == (EX_USAGE, True, True)
+    told = companion("status", "--xyzzy")
+    assert told.errors.endswith("companion status: error: unrecognized arguments: --xyzzy\n")

@@ -113,16 +113,27 @@ def test_each_line_names_the_daemon_among_several(capsys: pytest.CaptureFixture[
     assert JournalLines("east").format(record(logging.INFO, "hello")) == "<6>[east] hello"
 
 
-def test_elsewhere_lines_are_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    root = logging.getLogger()
+@pytest.mark.parametrize("is_daemon", [True, False])
+def test_elsewhere_the_daemon_logs_for_programs_and_commands_for_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_daemon: bool
+) -> None:
+    """What a command logs is mailed by cron, among what it prints."""
+    file, root = tmp_path / "log", logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    try:
-        set_up_logging(LogSection())
-        logging.getLogger("regsvc.test").warning("hello")
-    finally:
-        root.handlers[:], root.level = handlers, level
-    line = json.loads(capsys.readouterr().err)
-    assert (line["level"], line["message"]) == ("warning", "hello")
+    with file.open("w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        try:
+            set_up_logging(LogSection(), is_daemon=is_daemon)
+            logging.getLogger("regsvc.test").warning("hello")
+            root.handlers[0].flush()
+        finally:
+            root.handlers[:], root.level = handlers, level
+    logged = file.read_text()
+    if is_daemon:
+        line = json.loads(logged)
+        assert (line["level"], line["message"]) == ("warning", "hello")
+    else:
+        assert logged.endswith("WARNING regsvc.test: hello\n")
 
 
 @pytest.mark.parametrize("text", ["Bob", 'a "quote" \\', "\x00\x1b\n\u2028\x7f", "Frühling", "\udcff"])

@@ -96,6 +96,18 @@ def test_what_cannot_be_seen_is_not_guessed(changes: dict[str, Any], code: str) 
     assert [step.code for step in steps if step.verdict == "unknown"] == [code]
 
 
+def test_what_surely_keeps_alice_out_comes_first() -> None:
+    """Then what passes by itself, and last what only may keep her out; she typed another case than she registered."""
+    row_comes = replace(ACCOUNT, player=None, sync_record=replace(RECORD, plugin_since=NOW, intent="provision"))
+    unnamed = replace(WELCOME, name="alice", is_cached=True, listed=ListFacts("removed"), account=row_comes)
+    for server, told in (
+        (LastStatus(None, NOW), ["list_removed", "row_waiting", "server_off", "spelling", "cached"]),
+        (FULL.server, ["list_removed", "row_waiting", "spelling", "cached", "server_full"]),
+    ):
+        steps = find_steps(replace(unnamed, server=server))
+        assert [step.code for step in steps if step.verdict == "problem"] == told
+
+
 # --- What AuthMe's row or the game's list of players refutes ---
 
 APPROVED_AT = NOW - timedelta(minutes=2)
