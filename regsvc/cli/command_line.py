@@ -124,9 +124,10 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with a message. A choice that is mistyped gets the one that was meant, in place of all there are."""
-        mistyped = _INVALID_CHOICE.fullmatch(message)
-        meant = _did_you_mean(mistyped[2], [*re.findall(r"[\w.-]+", mistyped[3]), "--help"]) if mistyped is not None else ""
-        super().error(f"{mistyped[1]}{meant}" if mistyped is not None and meant else message)
+        if mistyped := _INVALID_CHOICE.fullmatch(message):
+            meant = _did_you_mean(mistyped[2], [*re.findall(r"[\w.-]+", mistyped[3]), "--help"])
+            message = f"{mistyped[1]}{meant}" if meant else message
+        super().error(message)
 
     def list_options(self) -> list[str]:
         """Return the long options that its help names."""
@@ -173,6 +174,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.refuse([first])  # else its value would count as the command
     # not as defaults of the parsers: a subparser would overwrite a value given before the command
     defaults = argparse.Namespace(config=None, instance=None, game_dir=None)
+    args: argparse.Namespace
     args, unknown = parser.parse_known_args(arguments, defaults)
     if unknown:
         args.parser.refuse(unknown)

@@ -7,6 +7,7 @@ import re
 import stat
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,15 +15,27 @@ from typing import Any, Final, NamedTuple
 
 from regsvc.cli.given_config import find_given_config, read_as_owner
 from regsvc.config.key_types import Key, keys_of, to_toml
-from regsvc.config.layers import SECTIONS, file_layer, parse_toml, read_text, section_class, section_on
+from regsvc.config.layers import (
+    LISTED,
+    SECTIONS,
+    WEBHOOKS,
+    environment_layer,
+    file_layer,
+    header_of,
+    parse_toml,
+    read_text,
+    section_class,
+    section_on,
+)
 from regsvc.config.loader import is_confidential, load_config
-from regsvc.config.places import SystemPlaces
+from regsvc.config.places import SystemPlaces, find_credential_source
 from regsvc.config.sections import ConfigError
 from regsvc.core.safe_paths import located, replace_file
 from regsvc.runtime.reload import RELOADABLE
 
 _FILE: Final = "_file"
 _ODD: Final = "is written in a way that this command does not change: change it by hand; nothing was changed."
+_MAY_READ_SECRETS: Final = 0o640
 _PAIR: Final = re.compile(r"(?:\s*|(#))([A-Za-z0-9_-]+)\s*=")
 
 
@@ -47,11 +60,7 @@ def with_value(text: str, key: str, value: object | None) -> str:
     plain = name.removesuffix(_FILE) if declared.is_secret else name
     names = {plain, f"{plain}{_FILE}"} if declared.is_secret else {name}
     expected = parse_toml(text)
-    table = expected
-    for part in section.split("."):
-        table = table.setdefault(part, {})
-        if not isinstance(table, dict):
-            raise ConfigError(f"{part} is no section: change {key} by hand")
+    table = _table_of(expected, section)
     if value is None and names.isdisjoint(table):
         return text
     for other in names:
@@ -68,6 +77,25 @@ def with_value(text: str, key: str, value: object | None) -> str:
     raise ConfigError(f"line {number} of the config: {key} {_ODD}")
 
 
+def _table_of(document: dict[str, Any], section: str) -> dict[str, Any]:
+    """Return the table of a section, which is added if it is missing. Raises `ConfigError`."""
+    *outer, last = section.split(".")
+    is_listed = ".".join(outer) in LISTED
+    found: Any = document
+    for part in outer if is_listed else [*outer, last]:
+        found = found.setdefault(part, {})
+        if isinstance(found, list):
+            found = dict(enumerate(found, 1)).get(int(last) if is_listed else 1)
+        elif is_listed and part == outer[-1]:
+            found = None
+        if found is None:
+            raise ConfigError(f"there is no {header_of(section)} in the config: add it by hand; nothing was changed.")
+        if not isinstance(found, dict):
+            raise ConfigError(f"{part} is no section: change it by hand; nothing was changed.")
+    table: dict[str, Any] = found
+    return table
+
+
 def _with_line(text: str, section: str, names: set[str], line: str) -> str:
     """Return the text with this line in place of the key with one of these names, or of its sample; else added."""
     lines = text.split("\n")
@@ -78,7 +106,10 @@ def _with_line(text: str, section: str, names: set[str], line: str) -> str:
         first, after = present[0].first, present[0].after
         indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
         comment = _comment_after(lines[first:after]) if present[0].is_live else end
-        lines[first:after] = [f"{indent}{line}{comment}"]
+        replaced = {first: [f"{indent}{line}{comment}"]}
+        for entry in sorted(present, key=lambda entry: -entry.first):  # a secret may be there in both ways
+            if entry is present[0] or entry.is_live:
+                lines[entry.first : entry.after] = replaced.get(entry.first, [])
     elif own:
         lines.insert(max(entry.after for entry in own if entry.is_live), f"{line}{end}")
     else:
@@ -88,11 +119,13 @@ def _with_line(text: str, section: str, names: set[str], line: str) -> str:
 
 def _entries(lines: list[str]) -> Iterator[_Entry]:
     """Yield headers, keys and samples of keys; not what only looks like one in a text of several lines."""
-    section, number = "", 0
+    section, number, listed = "", 0, Counter[str]()
     while number < len(lines):
         after, header, pair = number + 1, section_on(lines[number]), _PAIR.match(lines[number])
         if lines[number].lstrip().startswith("[") and header is not None:
-            section = header
+            listed[header] += 1
+            is_alone = header not in LISTED or (header, listed[header]) == (WEBHOOKS, 1)
+            section = header if is_alone else f"{header}.{listed[header]}"
             yield _Entry(section, "", number, after)
         elif pair is not None:
             while not pair[1] and not _is_toml("\n".join(lines[number:after])) and after < len(lines):
@@ -173,18 +206,23 @@ def run_config_command(args: argparse.Namespace) -> int:
         raise ConfigError("there is no config file; name one with --config, or set variables in the environment.")
     read_as_owner(file)
     text = read_text(file)
-    tables = file_layer(file, text).tables
     section, _dot, name = args.key.rpartition(".")
+    table = file_layer(file, text).tables.get(section, {})
     is_shown = not declared.is_secret or name.endswith(_FILE)
-    if args.action != "get":
-        return _change(args, file, text, declared, is_shown=is_shown)
-    default = "" if name.endswith(_FILE) else declared.default
-    found = tables.get(section, {}).get(name, default)
-    print((found if isinstance(found, str) else to_toml(found)) if is_shown else "(a secret)")
-    return 0
+    written = "" if is_shown else table.get(f"{name}{_FILE}")
+    secret_file = file.parent / written if isinstance(written, str) and written else None
+    if args.action == "get":
+        found = table.get(name, "" if name.endswith(_FILE) else declared.default)
+        place = f", in {secret_file}" if secret_file is not None else ""
+        print((found if isinstance(found, str) else to_toml(found)) if is_shown else f"(a secret{place})")
+        return 0
+    return _change(args, file, text, declared, secret_file, is_shown=is_shown)
 
 
-def _change(args: argparse.Namespace, file: Path, text: str, declared: Key[Any], *, is_shown: bool) -> int:
+def _change(
+    args: argparse.Namespace, file: Path, text: str, declared: Key[Any], secret_file: Path | None, *, is_shown: bool
+) -> int:
+    """Set or unset the key; `secret_file` is the file that the config names for it, and has the secret."""
     value = None
     if args.action == "set":
         written = _read_value(args, is_shown=is_shown)
@@ -202,18 +240,51 @@ def _change(args: argparse.Namespace, file: Path, text: str, declared: Key[Any],
     if changed == text:
         print(f"{file}: {args.key} is so already")
         return 0
-    remarks = load_changed(file, text, changed)
-    _write(file, changed)
+    remarks, place = load_changed(file, text, changed), file
+    if secret_file is not None and value is not None:
+        changed, place = _write_secret(args.key, value, file, text, secret_file)
+    elif secret_file is not None:
+        remarks.append(f"{_source_of(secret_file)} still has the secret: remove it, unless something else reads it")
+    if changed != text:
+        _write(file, changed)
     shown = "the default again" if value is None else to_toml(value) if is_shown else "…"
-    print(f"{file}: {args.key} = {shown}")
-    print("\n".join([*(f"warning: {remark}" for remark in remarks), _next_step(args.key, file)]))
+    print(f"{place}: {args.key} = {shown}")
+    next_step = _next_step(args.key, file, is_credential=place not in (file, secret_file))
+    print("\n".join([*(f"warning: {remark}" for remark in (*remarks, *_find_variables(args.key))), next_step]))
     return 0
+
+
+def _source_of(secret_file: Path) -> Path:
+    """Return the file that has a secret: this one, or the one of which systemd makes it for our unit."""
+    return find_credential_source(secret_file) or secret_file
+
+
+def _write_secret(key: str, value: object, file: Path, text: str, secret_file: Path) -> tuple[str, Path]:
+    """Write a secret where it is; return the text of the config, and the file written. Raises `ConfigError`.
+
+    The config changes only where it has the secret, too.
+    """
+    path = _source_of(secret_file)
+    secret = "\n".join(value) if isinstance(value, list) else str(value)
+    if not secret:
+        raise ConfigError(f"{path} cannot be empty; to go without the secret: companion config unset {key}")
+    _write(path, f"{secret}\n", like=file if path == secret_file else path.parent)
+    section, _dot, name = key.rpartition(".")
+    table = file_layer(file, text).tables[section]
+    return with_value(text, f"{key}{_FILE}", table[f"{name}{_FILE}"]) if name in table else text, path
+
+
+def _find_variables(key: str) -> list[str]:
+    """Return a sentence for each variable of the environment that hides this key of the file."""
+    layer, (section, _dot, name) = environment_layer(os.environ), key.removesuffix(_FILE).rpartition(".")
+    names = {name, f"{name}{_FILE}"} & layer.tables.get(section, {}).keys()
+    return [f"the {layer.source_of(section, name)} is set here, and counts instead" for name in sorted(names)]
 
 
 def _read_value(args: argparse.Namespace, *, is_shown: bool) -> str | None:
     """Return the value that was given, or is typed now; None after an error message."""
     if args.value == "-":
-        return sys.stdin.read().removesuffix("\n")
+        return sys.stdin.read().removesuffix("\n").removesuffix("\r")
     if args.value is not None:
         quoted = f"value = {args.value}"
         is_text = args.value[:1] in ('"', "'") and _is_toml(quoted)
@@ -225,21 +296,31 @@ def _read_value(args: argparse.Namespace, *, is_shown: bool) -> str | None:
     return None
 
 
-def _write(file: Path, text: str) -> None:
-    """Replace the file, or what a link of its name leads to. Raises `ConfigError`."""
+def _write(file: Path, text: str, like: Path | None = None) -> None:
+    """Replace the file, or what a link of its name leads to. Raises `ConfigError`.
+
+    With `like` it is a secret, which others may not read, and which need not be there: it then gets the owner of that
+    file or folder.
+    """
     path = file if os.geteuid() == 0 else file.resolve()
     try:
         with located(path) as (folder, name):
-            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            mode, owner = stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid)
-            replace_file(folder, name, text, mode=mode, owner=owner)
+            try:
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            except FileNotFoundError:
+                if like is None:
+                    raise
+                found = like.stat()
+            mode = stat.S_IMODE(found.st_mode) if like is None else found.st_mode & _MAY_READ_SECRETS
+            replace_file(folder, name, text, mode=mode, owner=(found.st_uid, found.st_gid))
     except OSError as error:
-        raise ConfigError(f"{file} cannot be written ({error.strerror}); nothing was changed.") from error
+        advice = ": run this command with sudo" if isinstance(error, PermissionError) else ""
+        raise ConfigError(f"{file} cannot be written ({error.strerror}){advice}; nothing was changed.") from error
 
 
-def _next_step(key: str, file: Path) -> str:
-    """Return what to do now, for the key to take effect."""
-    places = SystemPlaces.of_config(file)
+def _next_step(key: str, file: Path, *, is_credential: bool) -> str:
+    """Return what to do now, for the key to take effect. systemd reads what it makes a credential of at the start."""
+    places, is_reloaded = SystemPlaces.of_config(file), key.removesuffix(_FILE) in RELOADABLE and not is_credential
     if places is not None:
-        return f"it takes effect with: systemctl {'reload' if key in RELOADABLE else 'restart'} {places.name}"
-    return f"it takes effect {'on SIGHUP' if key in RELOADABLE else 'at the next start'}"
+        return f"it takes effect with: systemctl {'reload' if is_reloaded else 'restart'} {places.name}"
+    return f"it takes effect {'on SIGHUP' if is_reloaded else 'at the next start'}"

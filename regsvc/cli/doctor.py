@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
+from regsvc.cli.given_config import ForeignInstallation
 from regsvc.config.places import list_installations
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.exceptions import locate_exception
@@ -19,7 +20,8 @@ from regsvc.doctor.facts.host import Host
 def run_doctor(read_config: Callable[[], Config], *, is_json: bool, language: str | None = None) -> int:
     """Run all checks, print the report and return the exit status: 0 fine, 1 risky, 2 broken.
 
-    The text is in `language`, else in the host's (`server.language`); the JSON is in English.
+    The text is in `language`, else in the host's (`server.language`); the JSON is in English. Raises
+    `ForeignInstallation`.
     """
     from regsvc.doctor.checkup import examine
     from regsvc.doctor.report import EXIT_STATUS, as_json, as_text, in_language
@@ -29,6 +31,8 @@ def run_doctor(read_config: Callable[[], Config], *, is_json: bool, language: st
         config: Config | ConfigError
         try:
             config = read_config()
+        except ForeignInstallation:
+            raise
         except ConfigError as error:
             config = error
         except Exception as error:  # a folder that is gone, or a bug: it is reported, as one in a check

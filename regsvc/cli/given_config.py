@@ -12,12 +12,25 @@ from pathlib import Path
 from typing import Final
 
 from regsvc.config.loader import load_config
-from regsvc.config.places import LOCAL_CONFIG, SystemPlaces, find_config_file, is_installation
+from regsvc.config.places import (
+    LOCAL_CONFIG,
+    SystemPlaces,
+    default_state_dir,
+    find_config_file,
+    is_installation,
+    may_exist,
+)
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.safe_paths import find_foreign_folder, status_of
 
 _ROOT: Final = 0
+_NEEDS_NO_STATE: Final = ("status", "translations")
+"""Commands that tell users what they can, who may not read the state directory."""
 _USER_VARIABLE: Final = "LOGNAME"
+
+
+class ForeignInstallation(ConfigError):
+    """The installation is another user's, and we may not read it: nothing can be said about it."""
 
 
 def read_as_owner(config_file: Path | None) -> None:
@@ -69,13 +82,30 @@ def require_roots_alone(path: Path) -> None:
 
 
 def require_installation(state_dir: Path) -> None:
-    """Raise `ConfigError` unless an installation has started with this state directory and we may read it."""
+    """Raise `ConfigError` unless an installation has started with this state directory."""
     if not is_installation(state_dir):
         raise ConfigError(f"there is no installation in {state_dir}; server.state_dir says where")
-    if not os.access(state_dir, os.R_OK | os.X_OK):
-        owner = _owner_of(state_dir)
-        other = "" if owner is None else f" {user_name(owner.st_uid)}, who owns it, or as"
-        raise ConfigError(f"{state_dir} cannot be read by {user_name(os.geteuid())}: run this command as{other} root")
+
+
+def _require_access(state_dir: Path, command: str) -> None:
+    """Raise `ForeignInstallation` if the state directory is another user's, and we may not read it."""
+    if may_exist(state_dir) and not os.access(state_dir, os.R_OK | os.X_OK):
+        _require_owner(state_dir, _owner_of(state_dir), command)
+
+
+def _require_owner(unreadable: object, owner: os.stat_result | None, command: str) -> None:
+    """Raise `ForeignInstallation` unless we are the owner of the installation, who has to mend what they cannot read.
+
+    `owner` is the owner's status, None if it cannot be seen.
+    """
+    if owner is not None and owner.st_uid == os.geteuid():
+        return
+    ways = [] if owner is None or owner.st_uid == _ROOT else [f"as {user_name(owner.st_uid)}, who owns it"]
+    if command != "serve" or not ways:  # the daemon should not be root's
+        ways.append("as root (with sudo)")
+    raise ForeignInstallation(
+        f"{unreadable} cannot be read by {user_name(os.geteuid())}: run this command {', or '.join(ways)}"
+    )
 
 
 def actor_name() -> str:
@@ -151,7 +181,14 @@ def creates_state(args: argparse.Namespace) -> bool:
 def read_config(args: argparse.Namespace) -> Config:
     """Read the config. Raises `ConfigError`."""
     overrides = {"game.directory": args.game_dir} if args.game_dir else {}
-    config = load_config(find_given_config(args), os.environ, overrides)
+    file = find_given_config(args)
+    try:
+        config = load_config(file, os.environ, overrides)
+    except ConfigError:  # perhaps what it names is not for us to read
+        _require_access(default_state_dir(file, os.environ), args.command)
+        raise
+    if args.command not in _NEEDS_NO_STATE:
+        _require_access(config.server.state_dir, args.command)
     if creates_state(args) and not args.game_dir:
         _require_meant(config)
     return config
@@ -178,4 +215,15 @@ def read_config_as_owner(args: argparse.Namespace) -> Config:
 
 def find_given_config(args: argparse.Namespace) -> Path | None:
     """Return the config file that a command line names, None if there is none. Raises `ConfigError`."""
-    return find_config_file(args.config, args.instance, os.environ)
+    file = find_config_file(args.config, args.instance, os.environ)
+    if file is not None:
+        require_readable(file, args.command)
+    return file
+
+
+def require_readable(config_file: Path, command: str) -> None:
+    """Raise `ForeignInstallation` if there is a config of another user's, which we may not read."""
+    if may_exist(config_file) and not os.access(config_file, os.R_OK):
+        places = SystemPlaces.of_config(config_file)
+        owner = _owner_of(places.state_dir if places is not None else None) or _owner_of(config_file)
+        _require_owner(f"{config_file}: it", owner, command)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -117,6 +118,8 @@ def _find_state(facts: Facts, process_id: int | None) -> tuple[str, str | None]:
     if daemon is not None:
         what = "a companion of another installation" if daemon.is_companion else "another program"
         return STOPPED, f"{what} listens at {address}"
+    if state_dir.exists() and not os.access(state_dir, os.R_OK | os.X_OK):
+        return STOPPED, "it does not answer; whether it runs, root alone sees (run this command with sudo)"
     return STOPPED, None if is_installation(state_dir) else f"it was never started: {state_dir} is no installation"
 
 

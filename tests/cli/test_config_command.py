@@ -34,6 +34,8 @@ host = "a#b"
 password = "s3cret"
 [[game.server]]
 name = "lobby"
+[[game.server]]
+name = "nether"
 """
 CHANGES: list[tuple[str, object, str, str]] = [
     ("server.port", 81, "  port = 8080   #", "  port = 81   #"),
@@ -45,8 +47,10 @@ CHANGES: list[tuple[str, object, str, str]] = [
     ("mail.host", "c", '"a#b"', '"c"'),
     ("mail.password_file", "file", 'password = "s3cret"', 'password_file = "file"'),
     ("mail.port", 25, 'password = "s3cret"\n', 'password = "s3cret"\nport = 25\n'),
-    ("log.level", "debug", 'name = "lobby"\n', 'name = "lobby"\n\n[log]\nlevel = "debug"\n'),
-    ("downloads.map.name", "Map", 'name = "lobby"\n', 'name = "lobby"\n\n[downloads.map]\nname = "Map"\n'),
+    ("game.server.2.name", "hub", 'name = "nether"', 'name = "hub"'),
+    ("game.server.1.rcon_port", 25576, 'name = "lobby"\n', 'name = "lobby"\nrcon_port = 25576\n'),
+    ("log.level", "debug", 'name = "nether"\n', 'name = "nether"\n\n[log]\nlevel = "debug"\n'),
+    ("downloads.map.name", "Map", 'name = "nether"\n', 'name = "nether"\n\n[downloads.map]\nname = "Map"\n'),
 ]
 
 
@@ -67,7 +71,7 @@ def test_only_the_lines_of_the_key_change(key: str, value: object, old: str, new
         ("\nserver = {port = 80}\n", "server.port", "line 2 of the config: server.port is written in a way"),
         ("[server]\n\n'port' = 80\n", "server.port", "line 3 of the config: server.port is written in a way"),
         ('[server]\nlinks.Map = "/map"\n', "server.links", "line 2 of the config: server.links is written in a way"),
-        ("server = 1\n", "server.port", "server is no section: change server.port by hand"),
+        ("server = 1\n", "server.port", "server is no section: change it by hand"),
     ],
 )
 def test_what_is_written_in_another_way_is_left(text: str, key: str, sentence: str) -> None:
@@ -129,7 +133,7 @@ def test_values_are_typed_as_people_write_them(config: Path) -> None:
         ("port", "80", "written with its section: server.port or authme.port or mail.port."),
         ("server.port", "high", '[server] port = "high": this must be a whole number'),
         ("mail.backend", "smtp", "it needs a mail server; set mail.host"),
-        ("game.server.2.name", "x", "nothing was changed"),
+        ("game.server.2.name", "x", "there is no [[game.server]] #2 in the config: add it by hand; nothing was changed"),
     ],
 )
 def test_a_mistake_changes_nothing(config: Path, key: str, value: str, sentence: str) -> None:

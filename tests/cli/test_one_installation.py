@@ -325,6 +325,66 @@ def test_a_user_who_may_not_read_the_state_is_told_who_may(host: Shells) -> None
     assert (told.status, "companion.toml: it cannot be read" in told.errors) == (EX_CONFIG, True)
 
 
+FOR_OWNERS = ["users list", "doctor", "status", "check-config", "config get server.port", "sync --plan", "game-status"]
+FOR_OWNERS += ["mail-test alice@example.org", "upgrade-check", "migrate", "config set server.name Test", "doctor --all"]
+
+
+@pytest.mark.parametrize("readable", ["nothing", "the config"])
+def test_a_stranger_is_told_to_use_sudo_and_nothing_that_may_be_false(host: Shells, readable: str) -> None:
+    """No advice that opens files to everyone, and no report about what cannot be seen."""
+    host.make_folder(STATE, USER_ID)
+    assert host.run("migrate").status == 0
+    config = host.machine.place("/etc/companion/companion.toml")
+    config.chmod(0o640 if readable == "nothing" else 0o644)
+    try:
+        for command in FOR_OWNERS:
+            told = host.machine.run_quickly(*command.split(), user=61235)
+            if readable == "the config" and command in ("status", "config get server.port"):
+                assert told.status in (0, 3), told
+                assert command != "status" or "(run this command with sudo)" in told.output, told
+                continue
+            assert (told.status, "sudo" in told.errors) == (EX_CONFIG, True), (command, told)
+            for wrong in ("permissions", "chmod", "does not start", "read access", "BROKEN"):
+                assert wrong not in told.output + told.errors, (command, told)
+        refused = host.machine.run_quickly("serve", user=61235)
+        assert refused.errors.endswith("cannot be read by 61235: run this command as mc, who owns it\n"), refused
+        dry = host.machine.run_quickly("install", user=61235)
+        assert "run it with sudo" in dry.errors
+    finally:
+        config.chmod(0o640)
+
+
+def test_the_owner_reads_what_is_wrong_with_a_file_of_theirs(host: Shells) -> None:
+    """As in the journal of a unit whose config became root's alone."""
+    host.make_folder(STATE, USER_ID)
+    config = host.machine.place("/etc/companion/companion.toml")
+    config.chmod(0o600)
+    try:
+        for command in ("serve", "doctor"):
+            told = host.run(command, user="mc")
+            assert "sudo" not in told.errors + told.output
+            assert "check its name and permissions" in " ".join((told.errors + told.output).split()), told
+    finally:
+        config.chmod(0o640)
+
+
+def test_a_secret_of_the_unit_is_set_where_systemd_reads_it(host: Shells) -> None:
+    host.make_folder(STATE, USER_ID)
+    before = host.machine.place("/etc/companion/companion.toml").read_text()
+    secret = host.machine.place("/etc/companion/secrets/metrics_token")
+    done = host.machine.run_quickly("config", "set", "metrics.token", "-", typed="another token\r\n")
+    place = "/etc/companion/secrets/metrics_token: metrics.token = …\n"
+    assert done == Finished(0, f"{place}it takes effect with: systemctl restart companion\n", "")
+    assert secret.read_text() == "another token\n"
+    assert (secret.stat().st_uid, oct(secret.stat().st_mode & 0o777)) == (ROOT, "0o600")
+    assert host.machine.place("/etc/companion/companion.toml").read_text() == before
+    secret.unlink()
+    assert host.machine.run_quickly("config", "set", "metrics.token", "-", typed="a token of the metrics").status == 0
+    assert (secret.stat().st_uid, oct(secret.stat().st_mode & 0o777)) == (ROOT, "0o600")
+    refused = host.machine.run_quickly("config", "set", "metrics.token", "-", typed="a third token", user=USER_ID)
+    assert (refused.status, "cannot be written" in refused.errors, "sudo" in refused.errors) == (78, True, True), refused
+
+
 def test_the_folder_of_a_shell_that_its_user_may_not_enter_hides_no_config(host: Shells) -> None:
     """As for `sudo -u mc companion users list`, which root types in its home directory."""
     host.make_folder(STATE, USER_ID)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from regsvc.cli.config_command import load_changed
+from regsvc.cli.given_config import require_readable
 from regsvc.cli.install.changes import (
     EDITED,
     SAME,
@@ -128,12 +129,13 @@ def systemctl(*arguments: str) -> bool:
 def install(args: argparse.Namespace) -> int:
     """Install; return the exit status. Raises `InstallProblem`, and `ConfigError` for a broken config."""
     if os.geteuid() != 0 and not args.dry_run:
-        raise InstallProblem("only root can install it; --dry-run shows what would be done")
+        raise InstallProblem("only root can install it: run it with sudo; --dry-run shows what would be done")
     os.umask(0o022)  # each file and folder has a mode of its own
     root = Path(args.root).absolute()
     terminal = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() and not args.yes else None
     tree, places = Tree(root), SystemPlaces.of_instance(args.instance)
     _require_roots_alone(tree, places)
+    require_readable(tree.inside(places.config_file), args.command)
     old = read_record(tree.inside(record_file(places)))
     settings = Collector(args, root, terminal).collect(old.user if old is not None else None)
     program = find_program(settings.user, root)
@@ -345,7 +347,7 @@ def run_install_command(args: argparse.Namespace) -> int:
 def uninstall(args: argparse.Namespace) -> int:
     """Uninstall; return the exit status. Raises `InstallProblem`."""
     if os.geteuid() != 0:
-        raise InstallProblem("only root can uninstall it")
+        raise InstallProblem("only root can uninstall it: run it with sudo")
     places, tree = SystemPlaces.of_instance(args.instance), Tree(Path(args.root).absolute())
     _require_roots_alone(tree, places)
     record = read_record(tree.inside(record_file(places)))
