@@ -2,12 +2,15 @@
 
 import stat
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from regsvc.cli.config_command import with_value
 from regsvc.cli.shipped_files import read_shipped
+from regsvc.config.key_types import keys_of, to_toml
+from regsvc.config.layers import LISTED, SECTIONS
 from regsvc.config.sections import ConfigError
 from tests.support.command_line import Finished, companion_here
 from tests.support.daemon import clean_environment
@@ -133,7 +136,11 @@ def test_values_are_typed_as_people_write_them(config: Path) -> None:
         ("port", "80", "written with its section: server.port or authme.port or mail.port."),
         ("server.port", "high", '[server] port = "high": this must be a whole number'),
         ("mail.backend", "smtp", "it needs a mail server; set mail.host"),
-        ("game.server.2.name", "x", "there is no [[game.server]] #2 in the config: add it by hand; nothing was changed"),
+        (
+            "game.server.2.name",
+            "x",
+            "there is no [[game.server]] #2 in the config: add it by hand",
+        ),
     ],
 )
 def test_a_mistake_changes_nothing(config: Path, key: str, value: str, sentence: str) -> None:
@@ -165,6 +172,108 @@ def test_secrets_are_not_taken_from_the_command_line(config: Path) -> None:
     secret.chmod(0o600)
     assert run(config, "set", "mail.password_file", str(secret)).status == 0
     assert lines_of(config) == {f'password_file = "{secret}"'}
+
+
+SECRETS = {
+    "database.url": "mysql://companion:s3cret@db.example.org/companion",
+    "auth.installation_key": "an installation key that is long enough",
+    "auth.signing_key": "a signing key that is long enough, too",
+    "auth.previous_keys": "a former signing key that is long enough,another former key that is long enough",
+    "webhook.url": "https://hooks.example.org/s3cret",
+    "webhook.secret": f"whsec_{'c2VjcmV0' * 4}",
+    "webhook.2.url": "https://other.example.org/s3cret",
+}
+"""Values of secrets that any other text cannot be."""
+GAME_SERVER = '[[game.server]]\nname = "{}"\nrcon_host = "10.0.0.1"'
+TEAM_CHAT = '[[team_chat]]\nplatform = "telegram"\nchannel = "{}"'
+LISTED_HEADERS = {
+    "game.server.2": (GAME_SERVER.format("lobby"), GAME_SERVER.format("nether")),
+    "team_chat.2": (TEAM_CHAT.format("-1"), TEAM_CHAT.format("-2")),
+    "webhook.2": ("[[webhook]]", "[[webhook]]"),
+}
+
+
+def every_secret() -> list[str]:
+    """Return all keys for secrets as `companion config` names them, of sections of which there are many the second."""
+    listed = {f"{name}.2": declaring for name, declaring in LISTED.items()}
+    return [
+        f"{section}.{name}"
+        for section, declaring in {**SECTIONS, **listed}.items()
+        for name, key in keys_of(declaring).items()
+        if key.is_secret
+    ]
+
+
+def test_every_kind_of_secret_is_walked() -> None:
+    some = {"mail.password", "mail.http_key", "metrics.token", "team_chat.2.token", "webhook.secret", "webhook.2.url"}
+    some |= {"game.rcon_password", "game.server.2.rcon_password", "chat.client_secret", "database.url"}
+    assert some | {"authme.password", "auth.installation_key", "questionnaire.scorer_key"} <= {*every_secret()}
+    assert {*SECRETS} <= {*every_secret()}
+
+
+@pytest.mark.parametrize("key", every_secret())
+def test_a_secret_that_is_in_a_file_is_set_there(key: str, config: Path) -> None:
+    """The config stays as it is, and so do owner and mode, but that others may read it no more."""
+    section, _dot, name = key.rpartition(".")
+    headers = "\n\n".join(LISTED_HEADERS.get(section, [f"[{section}]"]))
+    config.write_text(f"# by Olivia\n{headers}\n{name}_file = 'secrets/it' # {name}\n")
+    secret = config.parent / "secrets" / "it"
+    secret.parent.mkdir()
+    before, value = config.read_text(), SECRETS.get(key, "n3w-s3cret")
+    written = value.replace(",", "\n") if key == "auth.previous_keys" else value
+    for mode, left in ((0o400, 0o400), (0o644, 0o640)):
+        secret.write_text("the old one\n")
+        secret.chmod(mode)
+        done = run(config, "set", key, "-", typed=f"{value}\n")
+        assert (done.status, done.output.splitlines()[0]) == (0, f"{secret}: {key} = …"), done
+        assert secret.read_text() == f"{written}\n"
+        assert stat.S_IMODE(secret.stat().st_mode) == left
+        assert config.read_text() == before
+    shown = run(config, "get", key)
+    assert shown.output == f"(a secret, in {secret})\n"
+    secret.unlink()
+    assert run(config, "set", key, "-", typed=value).status == 0, "systemd, or Olivia, may have removed it"
+    assert stat.S_IMODE(secret.stat().st_mode) == stat.S_IMODE(config.stat().st_mode) & 0o640
+
+    config.write_text(config.read_text() + f"{name} = {to_toml(['x'] if 'keys' in name else 'x')}\n")  # in both ways
+    assert run(config, "set", key, "-", typed=value).status == 0
+    assert config.read_text() == before.replace("'", '"')
+    done = run(config, "unset", key)
+    if section in ("team_chat.2", "game.server.2"):
+        assert (done.status, f"[[{section[:-2]}]] #2" in done.errors) == (78, True), "it cannot do without"
+        return
+    assert (done.status, f"{secret} still has the secret: remove it" in done.output) == (0, True), done
+    assert tomllib.loads(config.read_text()) == tomllib.loads(before.replace(f"{name}_file", "#"))
+    assert f"{name}_file" not in config.read_text()
+    assert value not in done.output + shown.output
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("", "cannot be empty; to go without the secret: companion config unset mail.password"),
+        ("changeme", "this is a well-known placeholder"),
+        ("s3cret", "cannot be written (Is a directory); nothing was changed"),
+    ],
+)
+def test_a_secret_that_cannot_be_written_stays(typed: str, sentence: str, config: Path) -> None:
+    config.write_text('[mail]\npassword_file = "it"\n')
+    before, secret = config.read_text(), config.with_name("it")
+    if typed == "s3cret":
+        secret.mkdir()
+    else:
+        secret.write_text("the old one\n")
+        secret.chmod(0o600)
+    done = run(config, "set", "mail.password", "-", typed=typed)
+    assert (done.status, sentence in done.errors) == (78, True), done
+    assert config.read_text() == before
+    assert secret.is_dir() or secret.read_text() == "the old one\n"
+
+
+def test_a_variable_that_hides_the_key_is_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPANION_MAIL_PASSWORD", "another")
+    done = run(config, "set", "mail.password", "-", typed="s3cret")
+    assert "the environment variable COMPANION_MAIL_PASSWORD is set here, and counts instead" in done.output
 
 
 def test_olivia_types_a_secret_on_a_terminal(config: Path) -> None:

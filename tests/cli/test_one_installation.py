@@ -382,7 +382,9 @@ def test_a_secret_of_the_unit_is_set_where_systemd_reads_it(host: Shells) -> Non
     assert host.machine.run_quickly("config", "set", "metrics.token", "-", typed="a token of the metrics").status == 0
     assert (secret.stat().st_uid, oct(secret.stat().st_mode & 0o777)) == (ROOT, "0o600")
     refused = host.machine.run_quickly("config", "set", "metrics.token", "-", typed="a third token", user=USER_ID)
-    assert (refused.status, "cannot be written" in refused.errors, "sudo" in refused.errors) == (78, True, True), refused
+    assert (refused.status, "cannot be written" in refused.errors, "sudo" in refused.errors) == (78, True, True), (
+        refused
+    )
 
 
 def test_the_folder_of_a_shell_that_its_user_may_not_enter_hides_no_config(host: Shells) -> None:
