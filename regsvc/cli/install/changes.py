@@ -208,13 +208,13 @@ def describe(change: Change) -> Iterator[str]:
     before, hidden = change.present, ["---", "+++", "@@"]
     if before is None or is_blank(target.path, before):  # what is added to the sample says enough
         before = target.sample or ""
-        hidden.append("-")
+        hidden += ["-", "+["]
     if target.content == target.sample:
         yield "    (as shipped)"
         return
     old, new = _readable_lines(target.path, before), _readable_lines(target.path, target.content)
     differing = difflib.unified_diff(old, new, lineterm="", n=0)
-    yield from (f"    {line}" for line in differing if not line.startswith(tuple(hidden)))
+    yield from (f"    {line}" for line in differing if not line.startswith(tuple(hidden)) and line != "+")
 
 
 def _readable_lines(path: Path, text: str) -> list[str]:

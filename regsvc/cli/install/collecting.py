@@ -6,9 +6,10 @@ import getpass
 import pwd
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -30,6 +31,7 @@ from regsvc.cli.install.settings import (
     REGISTRATION_OPEN,
     InstallProblem,
     Settings,
+    command_of,
     describe_gate,
     find_free_port,
     find_game_directory,
@@ -57,6 +59,14 @@ T = TypeVar("T")
 _TLS_PORT: Final = 465
 _FIRST_FREE_PORT: Final = 1024
 _IP_ADDRESS: Final = re.compile(r"[0-9.]+|.*:.*")
+_WITHOUT_SERVER: Final[Mapping[str, Mapping[str, object]]] = {
+    "authme": {},
+    "captcha": {REGISTRATION_METHODS: ["captcha"], MAIL_BACKEND: "off"},
+    "later": {REGISTRATION_OPEN: False},
+}
+"""Words in place of a mail server, and the values that they mean."""
+_SERVICE: Final = "http"
+_LATER: Final = "Once mails can be sent ({program} install --mail-host HOST --mail-sender ADDRESS)"
 _PLAYERS: Final = 50
 """Players in an hour whom the default limits of registrations let in, some with a second try."""
 
@@ -200,6 +210,14 @@ class Collector:
             print(f"warning: something listens on port {self._values[PORT]} already")
 
     def _take_given_mail(self) -> None:
+        word = str(self._values[MAIL_HOST]).lower()
+        if word in _WITHOUT_SERVER:
+            _checked(OPTIONS[MAIL_HOST], word, partial(_a_way, self._find_account()))
+            del self._values[MAIL_HOST]
+            self._values |= _WITHOUT_SERVER[word]
+            if word == "later":
+                self._tell_closed(_LATER)
+            return
         self._values[MAIL_BACKEND] = "smtp"
         if self._values.get(REGISTRATION_OPEN) is False:
             self._tell_closed("Registration is closed; to open it")
@@ -302,7 +320,7 @@ class Collector:
 
     def _ask_for_mail(self, terminal: Terminal) -> None:
         """Ask how mails are sent, and send a test mail, until the host is content."""
-        account = find_mail_account(self._places.config_file.parent / str(self._values[GAME_DIRECTORY]))
+        account = self._find_account()
         own = f'"authme" (its account {account}), ' if account else ""
         print(
             'Codes and decisions are mailed. Type the name of a mail server, or "http" (a service: Resend, Mailgun or '
@@ -312,14 +330,13 @@ class Collector:
         before = dict(self._values)
         try:
             while True:
-                self._ask(MAIL_HOST, "Mail server", "authme" if account else "later")
+                self._ask(MAIL_HOST, "Mail server", "authme" if account else "later", partial(_a_way, account))
                 way = self._values.pop(MAIL_HOST)
                 self._values, self._password = dict(before), None
-                if way == "captcha":
-                    self._values |= {REGISTRATION_METHODS: ["captcha"], MAIL_BACKEND: "off"}
-                if way == "captcha" or (way == "authme" and account):
+                if way in _WITHOUT_SERVER:
+                    self._values |= _WITHOUT_SERVER[str(way)]
                     return
-                if way == "http":
+                if way == _SERVICE:
                     self._ask_for_service(terminal)
                 else:
                     self._ask_for_server(terminal, way)
@@ -328,11 +345,14 @@ class Collector:
         except Instead as instead:
             if str(instead) == "back":
                 raise
-            self._values, self._password = before | {REGISTRATION_OPEN: False}, None
-            self._tell_closed("Once mails can be sent ({program} install --mail-host HOST --mail-sender ADDRESS)")
+            self._values, self._password = before | {**_WITHOUT_SERVER["later"]}, None
+            self._tell_closed(_LATER)
+
+    def _find_account(self) -> str | None:
+        return find_mail_account(self._places.config_file.parent / str(self._values[GAME_DIRECTORY]))
 
     def _tell_closed(self, when: str) -> None:
-        program = f"companion -i {self._args.instance}" if self._args.instance else "companion"
+        program = command_of(self._places)
         print(f"  {when.format(program=program)}: {program} config set {REGISTRATION_OPEN} true")
 
     def _ask_for_server(self, terminal: Terminal, host: object) -> None:
@@ -385,6 +405,9 @@ def _parse_options(args: argparse.Namespace) -> dict[str, object]:
     if GAME_DIRECTORY in values:
         values[GAME_DIRECTORY] = str(Path(str(values[GAME_DIRECTORY])).absolute())
     mail = [OPTIONS[key] for key in values if key.startswith("mail.") and key != MAIL_HOST]
+    if (word := str(values.get(MAIL_HOST, "")).lower()) in (*_WITHOUT_SERVER, _SERVICE, "back"):
+        _require_no_server(word, [*mail, *["--mail-password-file"] * bool(args.mail_password_file)])
+        return values
     if mail and MAIL_HOST not in values:
         raise InstallProblem(f"{mail[0]} needs {OPTIONS[MAIL_HOST]}", status=2)
     if MAIL_HOST in values and not (MAIL_USERNAME in values or MAIL_SENDER in values):
@@ -392,6 +415,19 @@ def _parse_options(args: argparse.Namespace) -> dict[str, object]:
     if values.get(MAIL_PORT) == _TLS_PORT:
         values.setdefault(MAIL_SECURITY, "tls")
     return values
+
+
+def _require_no_server(word: str, given: Sequence[str]) -> None:
+    """Raise `InstallProblem` unless this word for `--mail-host` is enough, without these options."""
+    option = f"{OPTIONS[MAIL_HOST]} {word}"
+    if word not in _WITHOUT_SERVER:
+        raise InstallProblem(
+            f"{option}: this word is for questions on a terminal. Name a mail server, or give --mail-host later; the "
+            'keys of a service are in docs/install.md, "Where SMTP is blocked"',
+            status=2,
+        )
+    if given:
+        raise InstallProblem(f"{option} means no mail server: leave out {', '.join(given)}", status=2)
 
 
 def _read_password(file: str | None) -> str | None:
@@ -435,6 +471,14 @@ def _an_address(written: str) -> str:
     address = f"{'http' if host == 'localhost' or _IP_ADDRESS.fullmatch(host) else 'https'}://{written}"
     print(f"  taken as {address}")
     return address
+
+
+def _a_way(account: str | None, written: str) -> str:
+    """Return a mail server, or a word in its place, in lower case; `account` is AuthMe's own, if it has one."""
+    word = written.lower()
+    if word == "authme" and not account:
+        raise ValueError("AuthMe has no mail account (Email.mailAccount and mailPassword in its config); name a server")
+    return word if word in _WITHOUT_SERVER or word == _SERVICE else written
 
 
 def _a_service(written: str) -> str:

@@ -33,6 +33,7 @@ from regsvc.cli.install.settings import (
     InstallProblem,
     Settings,
     help_of,
+    list_steps,
     read_values,
     state_dir_of,
 )
@@ -142,8 +143,10 @@ def install(args: argparse.Namespace) -> int:
     with tree.opened(settings.state_dir) as state:
         if state is not None:
             require_own_state(state, settings, old)
-    edited = _read_edited(tree, places.config_file, old)
-    changes = [tree.compare(target, old) for target in list_targets(settings, program, root, edited)]
+    config = tree.read(places.config_file)
+    is_edited = config is not None and _is_edited(config, places.config_file, old)
+    targets = list_targets(settings, program, root, config, is_edited=is_edited)
+    changes = [tree.compare(target, old) for target in targets]
     if root == Path("/"):
         _require_sound(changes, places.config_file)
     _show(changes)
@@ -161,12 +164,9 @@ def install(args: argparse.Namespace) -> int:
     return _check_and_start(settings, program, terminal, is_changed=is_changed, may_start=not args.no_start)
 
 
-def _read_edited(tree: Tree, config: Path, record: InstallRecord | None) -> str | None:
-    """Return the text of a config that the host has edited; None if it is ours, blank or missing."""
-    present = tree.read(config)
-    if present is None or is_blank(config, present) or (record is not None and record.is_ours(config, present)):
-        return None
-    return present
+def _is_edited(text: str, config: Path, record: InstallRecord | None) -> bool:
+    """Return whether a config is the host's: neither as we wrote it, nor blank."""
+    return not is_blank(config, text) and not (record is not None and record.is_ours(config, text))
 
 
 def _require_roots_alone(tree: Tree, places: SystemPlaces) -> None:
@@ -248,6 +248,17 @@ def _find_own_id(tree: Tree, settings: Settings) -> str | None:
 def _check_and_start(
     settings: Settings, program: list[str], terminal: Terminal | None, *, is_changed: bool, may_start: bool
 ) -> int:
+    """Check what was installed, start it, and say what is left to do; return the exit status."""
+    status = _start(settings, program, terminal, is_changed=is_changed, may_start=may_start)
+    if steps := list_steps(settings):
+        print("Left for you:")
+        print("\n".join(f"  {step}" for step in steps))
+    return status
+
+
+def _start(
+    settings: Settings, program: list[str], terminal: Terminal | None, *, is_changed: bool, may_start: bool
+) -> int:
     config, unit = settings.places.config_file, settings.places.unit
     print(f"\ncompanion doctor --config {config}:", flush=True)
     is_broken = run_companion(program, "doctor", "--config", str(config)).returncode == _DOCTOR_BROKEN
@@ -271,7 +282,6 @@ def _check_and_start(
         return 1
     print(f"{unit} is running; watch it with: journalctl -u {unit} -f")
     is_switched = settings.has_backups is None or _switch_backups(settings.places, is_on=settings.has_backups)
-    print(f"samples for your web server: {config.parent / 'proxy'}")
     return status if is_switched else 1
 
 

@@ -6,10 +6,12 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
-from plugin_bridge.authme.config import AuthMeConfigError, Backend, read_authme_config
+from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, Backend, read_authme_config
 from plugin_bridge.server.files import PropertiesFile
 from regsvc.allowlist.run import keeps_list
 from regsvc.cli.config_command import find_key
@@ -17,7 +19,9 @@ from regsvc.config.host_sections import GameSection
 from regsvc.config.layers import file_layer
 from regsvc.config.places import SystemPlaces, list_configs
 from regsvc.config.sections import Config, ConfigError
+from regsvc.core.addresses import is_loopback
 from regsvc.core.safe_paths import status_of
+from regsvc.doctor.abandonable import call_within
 from regsvc.users.gates import Gates, find_gate_problem
 
 GAME_DIRECTORY: Final = "game.directory"
@@ -46,6 +50,7 @@ OPTIONS: Final = {
 """Config keys that have an option of `companion install`."""
 FIRST_PORT: Final = 8080
 AUTHME: Final = Path("plugins/AuthMe")
+_LOOKUP_SECONDS: Final = 5.0
 _USUAL_FOLDERS: Final = ("srv/*", "srv/*/*", "home/*", "home/*/*", "opt/*", "opt/*/*", "var/lib/*", "var/opt/*")
 
 
@@ -197,10 +202,77 @@ def keeps_list_of(game_directory: Path) -> bool:
 
 def describe_gate(game_directory: Path) -> str:
     """Return how approved users will get into this game, or that they will not, and what to do."""
-    config, has_authme = Config(game=GameSection(directory=game_directory)), (game_directory / AUTHME).is_dir()
+    if problem := _find_gate_problem(game_directory):
+        return f"warning: {' '.join(problem)}"
+    gates = Gates((game_directory / AUTHME).is_dir(), lambda: keeps_list_of(game_directory))
+    return f"approved users get in by: {gates}"
+
+
+def _find_gate_problem(game_directory: Path) -> tuple[str, str] | None:
+    """Return why approvals will let nobody into this game, and what to do; None if they will."""
+    return find_gate_problem(
+        Config(game=GameSection(directory=game_directory)),
+        PropertiesFile(game_directory / "server.properties").current,
+        has_authme=(game_directory / AUTHME).is_dir(),
+        keeps_list=keeps_list_of(game_directory),
+    )
+
+
+def command_of(places: SystemPlaces) -> str:
+    """Return the command that works on this installation: `companion`, or `companion -i NAME`."""
+    program, _at, instance = places.name.partition("@")
+    return f"{program} -i {instance}" if instance else program
+
+
+def list_steps(settings: Settings) -> list[str]:
+    """Return what installing leaves to the host, a line for each, as far as it is not seen to be done."""
+    return [*_list_web_steps(settings), *_list_game_steps(settings.game_directory), *_list_mail_steps(settings)]
+
+
+def _list_web_steps(settings: Settings) -> Iterator[str]:
+    base_url = str(settings.values.get(BASE_URL, ""))
+    host = urlsplit(base_url).hostname or ""
+    if not host or is_loopback(host):
+        return
+    try:
+        call_within(_LOOKUP_SECONDS, partial(socket.getaddrinfo, host, None))
+    except (OSError, UnicodeError):  # that it takes too long is one, too
+        yield f"DNS: {host} is not known; let it point to this machine"
+    if base_url.startswith("https:") and "server.tls_cert_file" not in settings.values:
+        samples = settings.places.config_file.parent / "proxy"
+        yield f"web server: use a sample in {samples} (Caddyfile or nginx.conf), so that {base_url} leads here"
+
+
+def _list_game_steps(game_directory: Path) -> Iterator[str]:
+    if problem := _find_gate_problem(game_directory):
+        yield problem[1]
     properties = PropertiesFile(game_directory / "server.properties").current
-    is_kept = keeps_list(config, properties)
-    problem = find_gate_problem(config, properties, has_authme=has_authme, keeps_list=is_kept)
-    if problem is not None:
-        return f"warning: {problem[0]} {problem[1]}"
-    return f"approved users get in by: {Gates(has_authme, lambda: is_kept)}"
+    has_rcon = properties is not None and properties.rcon_enabled and properties.rcon_password != ""
+    with suppress(OSError, AuthMeConfigError):
+        if keys := [*_list_authme_keys(read_authme_config(game_directory / AUTHME / "config.yml"), has_rcon)]:
+            yield f"{game_directory / AUTHME / 'config.yml'}: {', '.join(keys)}"
+    if properties is not None and not has_rcon:
+        yield f"{game_directory / 'server.properties'}: enable-rcon=true and a long rcon.password, its port blocked"
+
+
+def _list_authme_keys(authme: AuthMeConfig, has_rcon: bool) -> Iterator[str]:
+    """Yield the keys of AuthMe's config that have another value than docs/install.md gives them."""
+    if authme.caching:
+        yield "DataSource.caching: false"
+    if authme.registration_enabled:
+        yield "settings.registration.enabled: false"
+    if not authme.kick_non_registered:
+        yield "settings.restrictions.kickNonRegistered: true"
+    if not has_rcon and authme.sessions_enabled:
+        yield "settings.sessions.enabled: false"
+    if not has_rcon and authme.premium_enabled:
+        yield "settings.enablePremium: false"
+    if authme.unrestricted_names:
+        yield "settings.unrestrictions.UnrestrictedName: []"
+    if authme.bedrock_auto_login:
+        yield "3rdPartyFeature.features.bedrockAutoLogin: false"
+
+
+def _list_mail_steps(settings: Settings) -> Iterator[str]:
+    if settings.values.get(REGISTRATION_OPEN) is False:
+        yield f"registration is closed; to open it: {command_of(settings.places)} config set {REGISTRATION_OPEN} true"

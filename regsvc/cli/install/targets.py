@@ -33,12 +33,19 @@ _SAMPLE_HOST: Final = "play.example.org"
 _SAMPLE_PATH: Final = "/reg"
 
 
+NEW_CONFIG: Final = """\
+# The config of the companion: the keys of this server. All others have their defaults.
+# All keys:   companion docs conf/companion.toml
+# To set one: companion config set KEY VALUE
+"""
+
+
 def fill_config(text: str, values: Mapping[str, object]) -> str:
-    """Return the sample config, or a host's, with these values by "section.key". Raises `ConfigError`."""
+    """Return a config with these values by "section.key"; those that are "" are unset. Raises `ConfigError`."""
     present = read_values(Path(), text)
     for key, value in values.items():
-        if present.get(key) != value:
-            text = with_value(text, key, value)
+        if (present.get(key) or "") != value:
+            text = with_value(text, key, None if value == "" else value)
     return text
 
 
@@ -60,19 +67,22 @@ class Target:
     is_adapted: bool = False
 
 
-def list_targets(settings: Settings, program: list[str], root: Path, edited: str | None) -> Iterator[Target]:
+def list_targets(
+    settings: Settings, program: list[str], root: Path, config: str | None, *, is_edited: bool = False
+) -> Iterator[Target]:
     """Yield everything that an installation consists of, folders before what is in them.
 
-    `program` is the command that runs the companion; `edited` the text of a config that the host has edited. The unit
-    is left out where a package has installed it. Raises `ConfigError` if such a config cannot be changed.
+    `program` is the command that runs the companion; `config` the text of the config that is there, which the host may
+    have edited. The unit is left out where a package has installed it. Raises `ConfigError` if that config cannot be
+    changed.
     """
     places = settings.places
     group = grp.getgrgid(pwd.getpwnam(settings.user).pw_gid).gr_name
     folder = places.config_file.parent
     yield Target(folder, 0o755)
-    sample = read_shipped("conf/companion.toml")
-    text = fill_config(sample if edited is None else edited, _config_values(settings))
-    yield Target(places.config_file, 0o640, group=group, content=text, sample=sample, is_adapted=edited is not None)
+    config = config or NEW_CONFIG
+    text = fill_config(config, _config_values(settings))
+    yield Target(places.config_file, 0o640, group=group, content=text, sample=config, is_adapted=is_edited)
     yield Target(places.secrets_dir, 0o700)
     if settings.mail_password is not None:
         file = places.secrets_dir / _mail_secret(settings)
@@ -138,7 +148,7 @@ def _unit_name(unit: str) -> str:
 
 
 def _config_values(settings: Settings) -> dict[str, object]:
-    values = {key: value for key, value in settings.values.items() if value != ""}
+    values = dict(settings.values)
     if settings.mail_password is not None:
         name = _mail_secret(settings)
         key = "mail.http_key_file" if name == "mail_key" else "mail.password_file"

@@ -1,5 +1,6 @@
 """What a host may answer to the questions of `companion install`, and what follows from it."""
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,8 +8,9 @@ import pytest
 
 from regsvc.cli import command_line
 from regsvc.cli.install.collecting import Collector, Terminal
-from regsvc.cli.install.settings import Settings
+from regsvc.cli.install.settings import Settings, list_steps
 from regsvc.cli.install.targets import list_targets
+from regsvc.config.places import SystemPlaces
 
 Ask = Callable[..., Settings]
 CONFIG = Path("/etc/companion/companion.toml")
@@ -57,6 +59,12 @@ def test_mail_may_come_later(ask: Ask, answers: tuple[str, ...], capsys: pytest.
 
 def test_mail_may_be_replaced_by_a_captcha(ask: Ask) -> None:
     assert {'methods = ["captcha"]', 'backend = "off"'} <= config_of(ask(*START, "captcha", *END))
+
+
+def test_words_are_words_in_any_case_and_no_mail_servers(ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ask(*START, "AuthMe", "Captcha", *END)
+    assert (settings.values["registration.methods"], "mail.host" in settings.values) == (["captcha"], False)
+    assert "AuthMe has no mail account" in capsys.readouterr().out
 
 
 def test_mail_may_be_sent_by_a_service(ask: Ask) -> None:
@@ -121,3 +129,53 @@ def test_backups_may_be_declined(ask: Ask) -> None:
     assert ask(*START, "later", *END).has_backups
     assert not ask(*START, "later", "", "n").has_backups
     assert ask(*START, "later", "", options=("--no-backup",)).has_backups is False
+
+
+AUTHME_AS_NEW = """\
+DataSource: {caching: true}
+settings: {restrictions: {kickNonRegistered: false}, sessions: {enabled: true}}
+"""
+AUTHME_DONE = """\
+DataSource: {caching: false}
+settings: {registration: {enabled: false}, restrictions: {kickNonRegistered: true}, sessions: {enabled: true}}
+"""
+
+
+def test_what_is_left_to_the_host_is_a_short_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it is seen to be done; the name of the address is looked up."""
+    known: list[str] = []
+
+    def look_up(host: str, port: object) -> list[object]:
+        if host not in known:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [host]
+
+    monkeypatch.setattr("socket.getaddrinfo", look_up)
+    authme = tmp_path / "plugins/AuthMe"
+    authme.mkdir(parents=True)
+    (authme / "config.yml").write_text(AUTHME_AS_NEW)
+    (tmp_path / "server.properties").write_text("enable-rcon=true\n")
+    values = {"game.directory": str(tmp_path), "server.base_url": "https://play.example.net"}
+    places = SystemPlaces("companion@lobby")
+
+    def left(**more: object) -> list[str]:
+        return list_steps(Settings(places, "mc", values | more))
+
+    web = "web server: use a sample in /etc/companion@lobby/proxy (Caddyfile or nginx.conf), so that"
+    assert left(**{"registration.open": False}) == [
+        "DNS: play.example.net is not known; let it point to this machine",
+        f"{web} https://play.example.net leads here",
+        f"{authme}/config.yml: DataSource.caching: false, settings.registration.enabled: false, "
+        "settings.restrictions.kickNonRegistered: true, settings.sessions.enabled: false",
+        f"{tmp_path}/server.properties: enable-rcon=true and a long rcon.password, its port blocked",
+        "registration is closed; to open it: companion -i lobby config set registration.open true",
+    ]
+    known.append("play.example.net")
+    (authme / "config.yml").write_text(AUTHME_DONE)
+    (tmp_path / "server.properties").write_text("enable-rcon=true\nrcon.password=long-enough-for-anyone\n")
+    assert left(**{"server.tls_cert_file": "/etc/ssl/own.pem"}) == []
+    values["server.base_url"] = "http://127.0.0.1:8080"
+    (authme / "config.yml").unlink()
+    authme.rmdir()
+    [gate] = left()
+    assert "white-list=true" in gate

@@ -14,12 +14,15 @@ import pytest
 
 from companion import main
 from regsvc.cli.command_line import INSTALL_COMMANDS
+from regsvc.cli.config_command import with_value
+from regsvc.cli.install.changes import digest_of
 from regsvc.cli.install.installing import find_program, require_program_for
-from regsvc.cli.install.settings import InstallProblem
-from regsvc.cli.install.targets import fill_config
+from regsvc.cli.install.settings import InstallProblem, read_values
+from regsvc.cli.install.targets import NEW_CONFIG, fill_config
 from regsvc.cli.shipped_files import read_shipped
 from tests.support.command_line import Finished
 from tests.support.other_user import USER_ID
+from tests.support.quick_start import REPOSITORY
 
 WANTED = ("--game-dir", "/srv/minecraft", "--user", "games", "--base-url", "https://play.example.net", "--port", "8090")
 MAIL = ("--mail-host", "smtp.example.net", "--mail-sender", "a@example.net", "--mail-password-file", "-")
@@ -68,20 +71,37 @@ def test_a_second_run_changes_nothing(root: Path) -> None:
     assert contents(root) == before
 
 
+WRITTEN = """\
+# The config of the companion: the keys of this server. All others have their defaults.
+# All keys:   companion docs conf/companion.toml
+# To set one: companion config set KEY VALUE
+
+[game]
+directory = "/srv/minecraft"
+
+[server]
+base_url = "https://play.example.net"
+port = 8090
+
+[mail]
+host = "smtp.example.net"
+port = 465
+sender = "a@example.net"
+security = "tls"
+backend = "smtp"
+"""
+
+
 def test_what_is_written(root: Path) -> None:
-    install(root, "--mail-host", "smtp.example.net", "--mail-port", "465", "--mail-sender", "a@example.net")
-    config = tomllib.loads((root / CONFIG).read_text())
-    assert {section: keys for section, keys in config.items() if keys} == {
-        "server": {"port": 8090, "base_url": "https://play.example.net"},
-        "game": {"directory": "/srv/minecraft"},
-        "mail": {
-            "backend": "smtp",
-            "host": "smtp.example.net",
-            "port": 465,
-            "security": "tls",
-            "sender": "a@example.net",
-        },
-    }
+    """A config holds what the host has chosen, and says where everything else is."""
+    done = install(root, "--mail-host", "smtp.example.net", "--mail-port", "465", "--mail-sender", "a@example.net")
+    assert "[server]" not in done.output
+    assert '    +server.base_url = "https://play.example.net"\n    +server.port = 8090\n' in done.output
+    assert (root / CONFIG).read_text() == WRITTEN
+    (root / CONFIG).write_text(with_value(with_value(WRITTEN, "server.name", "Willow"), "log.level", "debug"))
+    assert (root / CONFIG).read_text() == WRITTEN.replace(
+        "port = 8090\n", 'port = 8090\nname = "Willow"\n'
+    ) + '\n[log]\nlevel = "debug"\n'
     assert (root / UNIT).read_text() == read_shipped("systemd/companion.service")
     assert oct((root / UNIT).parent.stat().st_mode & 0o777) == "0o755"
     drop_in = (root / DROP_IN).read_text().splitlines()
@@ -105,8 +125,8 @@ def test_a_dry_run_writes_nothing(root: Path) -> None:
 
 def test_an_edited_config_is_kept(root: Path) -> None:
     install(root)
-    closed = (root / CONFIG).read_text().replace("#open = true", "open = false")
-    edited = closed + '\n[downloads.client]\nname = "Client"  # all of it\nurl = "/client.zip"\n'
+    edited = with_value((root / CONFIG).read_text(), "registration.open", False)
+    edited += '\n[downloads.client]\nname = "Client"  # all of it\nurl = "/client.zip"\n'
     (root / CONFIG).write_text(edited)
     assert "no file has to be changed" in companion(root, "install").output
     done = install(root, "--port", "8091", *MAIL, typed="s3cret\n")
@@ -116,12 +136,10 @@ def test_an_edited_config_is_kept(root: Path) -> None:
     changed = (root / CONFIG).read_text()
     assert [line for line in unified_diff(edited.splitlines(), changed.splitlines(), n=0) if line[0] in "+-"][2:] == [
         *("-port = 8090", "+port = 8091"),
-        *('-#backend = "auto"', '+backend = "smtp"'),
-        *('-#host = ""', '+host = "smtp.example.net"'),
-        *('-#password = ""', '+password_file = "/run/credentials/companion.service/secrets_mail_password"'),
-        *('-#sender = ""', '+sender = "a@example.net"'),
+        *("+", "+[mail]", '+host = "smtp.example.net"', '+sender = "a@example.net"', '+backend = "smtp"'),
+        '+password_file = "/run/credentials/companion.service/secrets_mail_password"',
     ]
-    assert changed.endswith('name = "Client"  # all of it\nurl = "/client.zip"\n')
+    assert 'name = "Client"  # all of it\nurl = "/client.zip"\n' in changed
     assert "no file has to be changed" in companion(root, "install").output
     assert (root / CONFIG).read_text() == changed
     (root / CONFIG).write_text(changed.replace("port = 8091", "'port' = 8091"))
@@ -151,17 +169,77 @@ def test_the_proxy_takes_the_path_off(root: Path) -> None:
 
 def test_more_players_than_the_limits_let_in(root: Path) -> None:
     install(root, "--players-first-hour", "50")
-    assert not tomllib.loads((root / CONFIG).read_text())["registration"]
+    assert "registration" not in tomllib.loads((root / CONFIG).read_text())
     install(root, "--players-first-hour", "400", "--registration-methods", "captcha")
     config = tomllib.loads((root / CONFIG).read_text())
     assert config["registration"] == {"methods": ["captcha"], "limits_total": ["800 per hour", "4000 per day"]}
 
 
-def test_a_config_without_a_key_is_nobodys(root: Path) -> None:
-    """A package installs such a file."""
+@pytest.mark.parametrize(
+    ("word", "keys"),
+    [
+        ("later", {"registration.open": False}),
+        ("LATER", {"registration.open": False}),
+        ("captcha", {"registration.methods": ["captcha"], "mail.backend": "off"}),
+    ],
+)
+def test_a_word_of_the_questions_is_an_option_too(root: Path, word: str, keys: dict[str, object]) -> None:
+    done = install(root, "--mail-host", word)
+    assert ("config set registration.open true" in done.output) == (word != "captcha")
+    known = {"game.directory", "server.base_url", "server.port"}
+    assert {key: value for key, value in read_values(root / CONFIG).items() if key not in known} == keys
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--mail-host", "http"), 'the keys of a service are in docs/install.md, "Where SMTP is blocked"'),
+        (("--mail-host", "back"), "this word is for questions on a terminal. Name a mail server"),
+        (("--mail-host", "authme"), "--mail-host authme: AuthMe has no mail account"),
+        (("--mail-host", "later", "--mail-port", "25"), "means no mail server: leave out --mail-port"),
+        (("--mail-host", "captcha", "--mail-password-file", "-"), "leave out --mail-password-file"),
+    ],
+)
+def test_a_word_that_is_not_enough_is_refused(root: Path, options: tuple[str, ...], sentence: str) -> None:
+    done = companion(root, "install", *WANTED, *options, typed="s3cret\n")
+    assert (done.status, sentence in done.errors) == (2, True), done
+    assert not [*root.iterdir()]
+
+
+@pytest.mark.parametrize("blank", ["", "# Olivia was here.\n", "the package's", "the sample"])
+def test_a_config_without_a_key_is_filled(root: Path, blank: str) -> None:
+    """As a package leaves it, or a host who has copied the sample: what is written there stays."""
+    package = REPOSITORY.joinpath("packaging/deb/postinst").read_text().partition("<<'END'\n")[2].partition("END\n")[0]
+    assert package == NEW_CONFIG
+    text = {"the package's": package, "the sample": read_shipped("conf/companion.toml")}.get(blank, blank)
     (root / CONFIG).parent.mkdir(parents=True)
-    (root / CONFIG).write_text(read_shipped("conf/companion.toml"))
+    (root / CONFIG).write_text(text)
     assert "    +server.port = 8090" in install(root).output
+    config = (root / CONFIG).read_text()
+    keys = {section: keys for section, keys in tomllib.loads(config).items() if keys}
+    assert keys == {
+        "game": {"directory": "/srv/minecraft"},
+        "server": {"base_url": "https://play.example.net", "port": 8090},
+    }
+    comments = [line for line in (text or NEW_CONFIG).splitlines() if line.startswith("# ")]
+    assert [line for line in config.splitlines() if line.startswith("# ")] == comments
+
+
+def test_a_config_that_1_0_0_wrote_stays_with_its_comments(root: Path) -> None:
+    """It is the whole sample with the keys in it; only what is asked for anew changes."""
+    install(root)
+    old = fill_config(read_shipped("conf/companion.toml"), read_values(root / CONFIG) | {"mail.username": "a"})
+    record = root / "etc/companion/installed.json"
+    record.write_text(record.read_text().replace(digest_of((root / CONFIG).read_text()), digest_of(old)))
+    (root / CONFIG).write_text(old)
+    assert "no file has to be changed" in companion(root, "install").output
+    install(
+        root, "--port", "8091", "--mail-host", "smtp.example.net", "--mail-username", "", "--mail-sender", "a@b.org"
+    )
+    changed = (root / CONFIG).read_text()
+    assert len(changed.splitlines()) == len(old.splitlines())
+    assert tomllib.loads(changed)["server"]["port"] == 8091
+    assert "username" not in tomllib.loads(changed)["mail"], "an empty answer is none"
 
 
 def test_the_units_of_a_package_are_used(root: Path) -> None:
@@ -187,7 +265,7 @@ def test_only_what_is_written_is_writable(root: Path, tmp_path: Path) -> None:
     assert "approved users get in by: AuthMe's table and the game's allowlist" in install(root, *game).output
     assert f"\nReadWritePaths=-{tmp_path}/game\n" in (root / DROP_IN).read_text()
 
-    (root / CONFIG).write_text((root / CONFIG).read_text().replace('#state_dir = "var"', 'state_dir = "/srv/state"'))
+    choose_state(root, "/srv/state")
     install(root, *game)
     assert "\nReadWritePaths=/srv/state\n" in (root / DROP_IN).read_text()
     assert (root / "srv/state").owner() == "games"
@@ -200,7 +278,7 @@ def test_only_what_is_written_is_writable(root: Path, tmp_path: Path) -> None:
 
 def choose_state(root: Path, folder: str) -> None:
     config = root / CONFIG
-    config.write_text(config.read_text().replace('#state_dir = "var"', f'state_dir = "{folder}"'))
+    config.write_text(with_value(config.read_text(), "server.state_dir", folder))
 
 
 def test_a_chosen_state_directory_is_the_companions_alone(root: Path) -> None:

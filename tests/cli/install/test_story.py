@@ -169,6 +169,10 @@ def installed(machine: Machine, smtp: MailServer) -> Machine:
         assert text in shown
     assert f'    +game.directory = "{GAME}"' in shown
     assert PASSWORD not in shown
+    *_, last = shown.replace("\r", "").partition("Left for you:\n")
+    assert [line.split(": ")[0].strip() for line in last.splitlines()] == [
+        *("DNS", "web server", f"{GAME}/plugins/AuthMe/config.yml", f"{GAME}/server.properties")
+    ]
     assert '    +registration.limits_total = ["600 per hour", "3000 per day"]' in shown
     backups = "enable --now companion-backup.timer"
     started = ["daemon-reload", "enable companion.service", "restart companion.service", backups]
