@@ -591,5 +591,5 @@ class LogSection:
         "auto",
         LogFormat,
         '"auto" is plain on a terminal, plain with priorities (journalctl -p err) in systemd\'s journal, JSON lines '
-        'elsewhere; "plain" and "json" are the same everywhere.',
+        'elsewhere, and plain for commands; "plain" and "json" are the same everywhere.',
     )
