@@ -44,7 +44,7 @@ def fill_config(text: str, values: Mapping[str, object]) -> str:
     """Return a config with these values by "section.key"; those that are "" are unset. Raises `ConfigError`."""
     present = read_values(Path(), text)
     for key, value in values.items():
-        if (present.get(key) or "") != value:
+        if present.get(key) != value and (value != "" or key in present):
             text = with_value(text, key, None if value == "" else value)
     return text
 

@@ -125,7 +125,7 @@ def test_a_dry_run_writes_nothing(root: Path) -> None:
 
 def test_an_edited_config_is_kept(root: Path) -> None:
     install(root)
-    edited = with_value((root / CONFIG).read_text(), "registration.open", False)
+    edited = with_value((root / CONFIG).read_text(), "registration.open", False).replace("open = f", "'open'=f")
     edited += '\n[downloads.client]\nname = "Client"  # all of it\nurl = "/client.zip"\n'
     (root / CONFIG).write_text(edited)
     assert "no file has to be changed" in companion(root, "install").output
