@@ -314,7 +314,7 @@ def test_commands_that_need_no_secret_work_without_it(host: Shells) -> None:
 
 def test_a_user_who_may_not_read_the_state_is_told_who_may(host: Shells) -> None:
     host.make_folder(STATE, USER_ID)
-    host.write("/srv/readable.toml", '[server]\nname = "Test"\n', ROOT, 0o644)
+    host.write("/srv/readable.toml", f"[server]\nport = {free_port()}\n", ROOT, 0o644)
     readable = ("--config", "/srv/readable.toml")
     told = host.machine.run_quickly("users", "list", *readable, user=61235)
     assert told.status == EX_CONFIG
