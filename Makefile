@@ -65,7 +65,7 @@ format: $(STAMP) $(JS_STAMP)  ## formats everything with ruff and biome
 	$(PY) -m ruff format .
 	npm --prefix tests/js run --silent format
 
-sample: $(STAMP)  ## writes what is generated: conf/companion.toml, tests/js/api.d.ts, the tables of docs/schema.md and docs/doctor.md
+sample: $(STAMP)  ## writes what is generated: conf/companion.toml, tests/js/api.d.ts, the lists of docs/schema.md and docs/doctor.md
 	$(PY) -m regsvc.cli.docs.sample_config
 	$(PY) -m regsvc.cli.docs.schema
 	$(PY) -m regsvc.cli.docs.doctor

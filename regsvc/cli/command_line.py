@@ -74,7 +74,7 @@ COMMANDS: Final = {
     **GAME_COMMANDS,
     **DATA_COMMANDS,
     TRANSLATIONS: "report which texts and mails a language lacks, and what is wrong with those in your own files",
-    "docs": "list the documentation and samples of this version, or print one of them",
+    "docs": "list the documentation and samples of this version, print one of them, or search in them",
     **INSTALL_COMMANDS,
     UPGRADE_CHECK: "report what this version would do to the database, and the backup to make first; changes nothing",
     "version": "print the version",
@@ -260,7 +260,12 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
     elif command == "mail-test":
         parser.add_argument("address", metavar="ADDRESS")
     elif command == "docs":
-        parser.add_argument("file", metavar="FILE", nargs="?", help="such as upgrade, or conf/companion.toml")
+        parser.add_argument(
+            "file",
+            metavar="FILE",
+            nargs="*",
+            help="such as upgrade, conf/companion.toml, a section (operations#backup), or words to search for",
+        )
 
 
 def _add_sync_options(parser: argparse.ArgumentParser) -> None:

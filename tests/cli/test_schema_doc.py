@@ -59,7 +59,7 @@ def test_the_page_in_the_repository_is_current() -> None:
 
 def test_check_notices_a_page_that_is_not_current(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "schema.md"
-    file.write_text(PAGE.replace("| `status` |", "| `state` |"), encoding="utf-8")
+    file.write_text(PAGE.replace("* `status` VARCHAR(16):", "* `state` VARCHAR(16):"), encoding="utf-8")
     assert main(["--check"], file) == 1
     assert "make sample" in capsys.readouterr().err
     assert main([], file) == 0
@@ -101,7 +101,7 @@ def test_the_types_and_choices_are_those_of_the_database() -> None:
 
 
 def test_every_note_reads_in_the_page_as_it_was_written() -> None:
-    assert "| `status` | VARCHAR(16) | desired status; operators may edit it; one of `pending`, `approved`" in PAGE
+    assert "* `status` VARCHAR(16): desired status; operators may edit it; one of `pending`, `approved`" in PAGE
     assert r"cli:\<unix user>" in PAGE
 
 

@@ -21,6 +21,11 @@ def grid(*lines: Iterable[str]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in (heads, ["---"] * len(heads), *rows))
 
 
+def bullets(lines: Iterable[tuple[str, str]]) -> str:
+    """Return a list in Markdown: what is explained, and its explanation."""
+    return "".join(f"* {name}: {note}\n" for name, note in lines).replace("<", r"\<")
+
+
 def write_or_check(file: Path, text: str, arguments: Sequence[str] | None, description: str) -> int:
     """Write the file; with --check in `arguments` only test whether it is current. Return the exit status.
 

@@ -1,12 +1,11 @@
-"""Generator for the tables of docs/doctor.md, from the checks: `python -m regsvc.cli.docs.doctor [--check]`."""
+"""Generator for the lists of docs/doctor.md, from the checks: `python -m regsvc.cli.docs.doctor [--check]`."""
 
 import sys
 from collections.abc import Iterable
-from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from regsvc.cli.docs import grid, with_parts, write_or_check
+from regsvc.cli.docs import bullets, with_parts, write_or_check
 from regsvc.doctor.checkup import CHECKS
 from regsvc.doctor.finding import Check
 
@@ -37,14 +36,16 @@ _AREAS: Final = {
 
 def main(arguments: list[str] | None = None, file: Path = DOCTOR_FILE) -> int:
     """Write or check the page; return the exit status."""
-    areas = groupby(CHECKS, key=lambda check: check.id.partition(".")[0])
-    findings = "\n".join(_area(_AREAS[area], checks) for area, checks in areas)
+    areas: dict[str, list[Check]] = {}
+    for check in CHECKS:
+        areas.setdefault(check.id.partition(".")[0], []).append(check)
+    findings = "\n".join(_area(_AREAS[area], checks) for area, checks in areas.items())
     return write_or_check(file, with_parts(file, {"findings": findings}), arguments, __doc__ or "")
 
 
 def _area(title: str, checks: Iterable[Check]) -> str:
-    lines = [(f"`{check.id}`", check.severity, check.means) for check in checks]
-    return f"## {title}\n\n{grid(('id', 'severity', 'what was found'), *lines)}"
+    lines = [(f"`{check.id}`{' (broken)' * (check.severity == 'broken')}", check.means) for check in checks]
+    return f"## {title}\n\n{bullets(lines)}"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Generator for the tables of docs/schema.md, from the migrations: `python -m regsvc.cli.docs.schema [--check]`."""
+"""Generator for the lists of docs/schema.md, from the migrations: `python -m regsvc.cli.docs.schema [--check]`."""
 
 import re
 import sys
@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from regsvc.cli.docs import grid, with_parts, write_or_check
-from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
-from regsvc.core.i18n.translation_files import read_built_in_texts
+from regsvc.cli.docs import bullets, grid, with_parts, write_or_check
 from regsvc.database.migrator import MIGRATION_TABLE, MYSQL_TYPES, list_migrations, split_statements
 from regsvc.database.models import MODELS
 from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS, TRANSITIONS
@@ -30,8 +28,8 @@ def main(arguments: list[str] | None = None, file: Path = SCHEMA_FILE) -> int:
     parts = {
         "edits": _edits(),
         "reasons": _reasons(),
-        "views": "\n".join(map(_view, list_views())),
-        "tables": "\n".join(_table(table) for table in list_tables() if table.name not in INNER_TABLES),
+        "views": "\n".join(_section(view, _outer_tables()) for view in list_views()),
+        "tables": "\n".join(_section(table, _outer_tables()[:place]) for place, table in enumerate(_outer_tables())),
         "inner": _inner_tables(),
     }
     return write_or_check(file, with_parts(file, parts), arguments, __doc__ or "")
@@ -131,42 +129,51 @@ def _edits() -> str:
 
 
 def _reasons() -> str:
-    texts = read_built_in_texts()[FALLBACK_LANGUAGE]
-    rows = [(f"`{code}`", texts[f"reason.{code}"]) for code in (*BUILT_IN_REASONS, *OWN_REASONS)]
-    return grid(("code", "in English"), *rows)
+    return f"{_words((*BUILT_IN_REASONS, *OWN_REASONS))}.\n"
 
 
-def _view(view: Relation) -> str:
-    explained = [table for table in list_tables() if table.name not in INNER_TABLES]
-    table, same = max(((table, _same_columns(view, table)) for table in explained), key=lambda found: len(found[1]))
-    rows = [(f"`{column.name}`", column.note) for column in view.columns if column.name not in same]
-    parts = [f"### {view.name}", f"{view.note[0].upper()}{view.note[1:]}."]
-    if same:
-        parts.append(f"As in `{table.name}`: {_words(same)}.")
-    if rows:
-        parts.append(grid(("column", "note"), *rows).strip())
-    return "\n\n".join(parts) + "\n"
-
-
-def _same_columns(view: Relation, table: Relation) -> list[str]:
-    """Return the names of the view's columns that the table has with the same note."""
-    told = {(column.name, column.note) for column in table.columns}
-    return [column.name for column in view.columns if (column.name, column.note) in told]
+def _outer_tables() -> list[Relation]:
+    return [table for table in list_tables() if table.name not in INNER_TABLES]
 
 
 def _inner_tables() -> str:
-    return grid(
-        ("table", "rows"), *((f"`{table.name}`", table.note) for table in list_tables() if table.name in INNER_TABLES)
+    return "\n".join(f"* `{table.name}`" for table in list_tables() if table.name in INNER_TABLES) + "\n"
+
+
+def _section(relation: Relation, explained: list[Relation]) -> str:
+    """Return the section of a table or view; the columns that it has from one of these tables are only named."""
+    table, same = max(
+        ((table, _same_columns(relation, table)) for table in explained),
+        key=lambda found: len(found[1]),
+        default=(relation, []),
     )
+    rows = [(_name_and_type(column), _note(column)) for column in relation.columns if column.name not in same]
+    parts = [f"### {relation.name}", f"{relation.note[0].upper()}{relation.note[1:].removesuffix('.')}."]
+    if same:
+        parts.append(f"As in `{table.name}`: {_words(same)}.")
+    if rows:
+        parts.append(bullets(rows).strip())
+    return "\n\n".join(parts) + "\n"
 
 
-def _table(table: Relation) -> str:
-    rows = []
-    for column in table.columns:
-        type_ = f"{column.type}?" if column.may_be_empty else column.type
-        note = f"{column.note}; one of {_words(column.choices)}" if column.choices else column.note
-        rows.append((f"`{column.name}`", type_, note))
-    return f"### {table.name}\n\n{table.note}\n\n{grid(('column', 'type', 'note'), *rows)}"
+def _same_columns(relation: Relation, table: Relation) -> list[str]:
+    """Return the names of the columns that the table has with the same note, and the same type unless in a view."""
+    told = {(column.name, column.note): column.type for column in table.columns}
+    return [
+        column.name
+        for column in relation.columns
+        if column.type in ("", told.get((column.name, column.note))) and (column.name, column.note) in told
+    ]
+
+
+def _name_and_type(column: Column) -> str:
+    if not column.type:
+        return f"`{column.name}`"
+    return f"`{column.name}` {column.type}{'?' if column.may_be_empty else ''}"
+
+
+def _note(column: Column) -> str:
+    return f"{column.note}; one of {_words(column.choices)}" if column.choices else column.note
 
 
 def _words(words: Iterable[str]) -> str:
