@@ -176,7 +176,9 @@ def load_changed(file: Path, text: str, changed: str) -> list[str]:
     before, known = _examine(file, text)
     if new := [problem for problem in problems if problem not in before]:
         raise ConfigError(*new, "nothing was changed.")
-    return [*problems, *(warning for warning in warnings if warning not in known)]
+    line = re.compile(r", line \d+:")  # which a change moves
+    said = {line.sub(":", warning) for warning in known}
+    return [*problems, *(warning for warning in warnings if line.sub(":", warning) not in said)]
 
 
 def _examine(file: Path, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

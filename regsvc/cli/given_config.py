@@ -17,6 +17,7 @@ from regsvc.config.places import (
     SystemPlaces,
     default_state_dir,
     find_config_file,
+    find_shadowed_config,
     is_installation,
     may_exist,
 )
@@ -182,8 +183,10 @@ def read_config(args: argparse.Namespace) -> Config:
     """Read the config. Raises `ConfigError`."""
     overrides = {"game.directory": args.game_dir} if args.game_dir else {}
     file = find_given_config(args)
+    is_named = args.config is not None or args.instance is not None
+    shadowed = None if is_named else find_shadowed_config(file, os.environ)
     try:
-        config = load_config(file, os.environ, overrides)
+        config = load_config(file, os.environ, overrides, shadowed=shadowed)
     except ConfigError:  # perhaps what it names is not for us to read
         _require_access(default_state_dir(file, os.environ), args.command)
         raise

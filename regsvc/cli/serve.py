@@ -409,9 +409,10 @@ def _explain_bind_failure(error: OSError, config: Config) -> str:
             "server in front of it"
         )
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        reason = "cannot be looked up" if isinstance(error, socket.gaierror) else "is no address of this machine"
         return (
-            "server.host is no address of this machine; 127.0.0.1 is right behind a web server on this machine, "
-            "0.0.0.0 listens on all addresses"
+            f"server.host {reason}; 127.0.0.1 is right behind a web server on this machine, 0.0.0.0 listens on all "
+            "addresses"
         )
     return f"{error.strerror}; check server.host and server.port"
 

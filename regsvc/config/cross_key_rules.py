@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from plugin_bridge.server.files import PropertiesFile
 from regsvc.config.host_sections import MailSection
 from regsvc.config.host_style import THEMES, brace_warnings, picture_warnings, style_warnings, unusable_style_reason
 from regsvc.config.layers import GAME_SERVERS, TEAM_CHATS
@@ -68,7 +67,6 @@ def config_warnings(config: Config) -> Iterator[str]:
     for server in config.servers:
         if server.directory is not None and (reason := missing_folder_reason(server.directory)):
             yield f"the game server {server.name}: {reason}: its remote console and its AuthMe are unknown."
-    yield from _command_warnings(config)
     yield from _language_warnings(config)
     yield from _address_warnings(config)
     yield from brace_warnings(config)
@@ -114,15 +112,6 @@ def game_folder_warnings(config: Config) -> Iterator[str]:
     directory = config.game.directory
     if directory is not None and (reason := missing_folder_reason(directory)):
         yield f"game.directory: {reason}: without it there are no operators, no AuthMe and no remote console."
-
-
-def _command_warnings(config: Config) -> Iterator[str]:
-    files = ((game, PropertiesFile(game.server_properties_path)) for game in config.game_servers.values())
-    if any(config.game.commands.values()) and not any(game.uses_rcon(file.current) for game, file in files):
-        yield (
-            "game.commands has commands, but no game server has a remote console (RCON) to send them to: set "
-            "enable-rcon=true and a long rcon.password in server.properties, and see game.rcon."
-        )
 
 
 def _language_warnings(config: Config) -> Iterator[str]:

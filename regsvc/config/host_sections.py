@@ -7,13 +7,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta, tzinfo
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 from plugin_bridge.server.files import ServerProperties
 from regsvc.config import key_types as key
 from regsvc.config import value_checks as check
 from regsvc.config.key_types import IpNetwork, Switch, TrustedProxies
+from regsvc.config.needs import (
+    ANY_CONSOLE,
+    AUTHME,
+    AUTHME_ON_SERVER,
+    DATABASE_SERVER,
+    MAIL,
+    OWN_CONSOLE,
+    Needs,
+    NeedsHigher,
+    NeedsTable,
+    NeedsWithout,
+    needs_algorithm,
+)
 from regsvc.core.i18n.languages import Translated
 from regsvc.core.units import ChangeLimit, RateLimit
 
@@ -59,6 +72,12 @@ CHAT: Final = re.compile("discord|chat|forum|matrix|telegram|qq", re.IGNORECASE)
 AUTHME_RELEASES = "https://api.github.com/repos/AuthMe/AuthMeReloaded/releases/latest"
 
 
+_BY_SMTP: Final = Needs("mail.backend", "auto", "smtp")
+_BY_HTTP: Final = Needs("mail.backend", "http")
+_WITH_AUTHME: Final = Needs("authme.enabled", "auto", True)
+_GAME: Final = Needs("game.directory") | Needs("game.rcon_host")
+
+
 @dataclass(frozen=True)
 class ServerSection:
     """The address the companion listens on, and what it shows to players."""
@@ -75,7 +94,7 @@ class ServerSection:
         "",
         "Public address of the companion, for links in e-mails, with a path if your proxy takes one off; "
         '"" is built from host and port.',
-        check=check.web_address,
+        check=check.public_address,
     )
     language: str = key.text(
         "en",
@@ -150,6 +169,13 @@ class ServerSection:
     tls_key_file: Path | None = key.optional_path(
         "Private key of the certificate (PEM), readable by the companion's user only."
     )
+
+    NEEDS: ClassVar[NeedsTable] = {
+        "host port name instance base_url language languages translations contact timezone": (),
+        "announcement description": (),
+        "theme": (NeedsWithout("accent") | Needs("http.web_root") | Needs("http.allowed_origins"),),
+        "accent custom_css logo_url banner_url favicon links index state_dir tls_cert_file tls_key_file": (),
+    }
 
     def in_language(self, written: Translated[T], language: str) -> T:
         """Return what the host wrote in this language, else in `language` of the config."""
@@ -229,6 +255,13 @@ class HttpSection:
         "20 seconds", "How long a client may read nothing of an answer.", at_least="100 ms", at_most="1 hour"
     )
 
+    NEEDS: ClassVar[NeedsTable] = {
+        "legacy_status trusted_proxies status_limit web_root allowed_origins": (),
+        "trusted_clients": (Needs("status_limit"),),
+        "max_body max_buffered_bodies max_connections header_timeout body_timeout write_timeout": (),
+        "max_connections_per_client": (NeedsHigher("max_connections"),),
+    }
+
 
 @dataclass(frozen=True)
 class DatabaseSection:
@@ -255,6 +288,11 @@ class DatabaseSection:
         "Whether reads wait until a node of a Galera cluster has applied what others committed: auto (if a row is "
         "missing), always (needed if a proxy spreads connections over several nodes), or off.",
     )
+
+    NEEDS: ClassVar[NeedsTable] = {
+        "url threads busy_timeout": (),
+        "causal_reads": (DATABASE_SERVER,),
+    }
 
 
 @dataclass(frozen=True)
@@ -284,6 +322,11 @@ class GameServer:
         0, "Port of the remote console; 0 takes it from server.properties.", at_least=0, at_most=65535
     )
     rcon_password: str = key.secret("", 'Password of the remote console; "" takes it from server.properties.')
+
+    NEEDS: ClassVar[NeedsTable] = {
+        "name directory address rcon": (),
+        "rcon_host rcon_port rcon_password": (OWN_CONSOLE,),
+    }
 
     @property
     def is_known(self) -> bool:
@@ -338,6 +381,13 @@ class GameSection(GameServer):
         check=check.web_address,
     )
 
+    NEEDS: ClassVar[NeedsTable] = {
+        **GameServer.NEEDS,
+        "ops_file operators versions profiles": (),
+        "on_ban commands": (ANY_CONSOLE,),
+        "profiles_url": (Needs("profiles", "auto", True),),
+    }
+
     @property
     def ops_path(self) -> Path | None:
         """The list of operators, or None if neither the file nor the game's folder is configured."""
@@ -380,6 +430,16 @@ class AuthMeSection:
         0, "Length of the salt of SALTED2MD5; 0 as in its config.", at_least=0, at_most=64
     )
 
+    NEEDS: ClassVar[NeedsTable] = {
+        "enabled": (),
+        "config backend": (_WITH_AUTHME,),
+        "database table columns password_hash legacy_hashes": (_WITH_AUTHME, AUTHME),
+        "host port user password": (_WITH_AUTHME, AUTHME, AUTHME_ON_SERVER),
+        "pbkdf2_rounds": (_WITH_AUTHME, AUTHME, needs_algorithm("PBKDF2")),
+        "bcrypt_log2_rounds": (_WITH_AUTHME, AUTHME, needs_algorithm("BCRYPT")),
+        "double_md5_salt_length": (_WITH_AUTHME, AUTHME, needs_algorithm("SALTED2MD5")),
+    }
+
     @property
     def overrides(self) -> dict[str, Any]:
         """The values that replace AuthMe's own config, by key; empty ones are left out."""
@@ -407,6 +467,11 @@ class AllowlistSection:
         'Whose UUIDs players have: "offline" ones of the name, "online" ones of Minecraft accounts, or "auto" as the '
         "server's files say.",
     )
+
+    NEEDS: ClassVar[NeedsTable] = {
+        "enabled": (),
+        "on_added uuids": (Needs("enabled", "auto", True), _GAME),
+    }
 
 
 @dataclass(frozen=True)
@@ -440,6 +505,12 @@ class SyncSection:
         "Removals and locks wait for approval if a run has more of them than this many rows and this share.",
     )
 
+    NEEDS: ClassVar[NeedsTable] = {
+        "every": (),
+        "existing_players new_players on_player_removed max_changes": (AUTHME | _GAME,),
+        "unapproved_players conflict": (AUTHME,),
+    }
+
 
 @dataclass(frozen=True)
 class MailSection:
@@ -448,7 +519,7 @@ class MailSection:
     backend: MailBackendKind = key.choice(
         "auto",
         MailBackendKind,
-        '"auto" uses AuthMe\'s mail account if it has one, else "off"; "smtp" uses a mail server; "http" calls a '
+        '"auto" is "smtp" if host is set, else AuthMe\'s mail account if it has one, else "off"; "http" calls a '
         'service, where SMTP is blocked; "folder" writes files; "log" prints whole mails with their codes, for a first '
         "try.",
     )
@@ -509,6 +580,20 @@ class MailSection:
         at_least="0 seconds",
     )
 
+    NEEDS: ClassVar[NeedsTable] = {
+        "backend": (),
+        "host": (_BY_SMTP,),
+        "username": (_BY_SMTP, Needs("host"), Needs("password")),
+        "port security password": (_BY_SMTP, Needs("host")),
+        "ca_file": (Needs("backend", "auto", "smtp", "http"),),
+        "http_provider http_url http_key http_allow_private": (_BY_HTTP,),
+        "http_header http_body": (_BY_HTTP, Needs("http_provider", "generic")),
+        "folder": (Needs("backend", "folder"),),
+        "sender templates max_attempts admins": (MAIL,),
+        "admin_digest remind_after": (MAIL, Needs("admins")),
+        "password_changed_in_game": (AUTHME,),
+    }
+
 
 @dataclass(frozen=True)
 class UpdatesSection:
@@ -518,6 +603,11 @@ class UpdatesSection:
     plugin_url: str = key.text(AUTHME_RELEASES, "Feed of AuthMe's latest release.", check=check.web_address)
     own_url: str = key.text("", 'Feed of the companion\'s latest release; "" is none.', check=check.web_address)
     every: timedelta = key.duration("6 hours", "How often to check.")
+
+    NEEDS: ClassVar[NeedsTable] = {
+        "enabled": (),
+        "plugin_url own_url every": (Needs("enabled", True),),
+    }
 
 
 @dataclass(frozen=True)
@@ -529,6 +619,11 @@ class WebhookSection:
     secret: str = key.secret("", "Key that signs the events.", check=check.webhook_secret)
     allow_private: bool = key.flag(False, "Whether that address may be in a private network.")
     events: tuple[WebhookEvent, ...] = key.choices([], WebhookEvent, "Events that are posted; [] is all.")
+
+    NEEDS: ClassVar[NeedsTable] = {
+        "url": (),
+        "secret allow_private events": (Needs("url"),),
+    }
 
     def wants(self, event: str) -> bool:
         """Return whether this event is posted here."""
@@ -559,6 +654,12 @@ class TeamChat:
         check=check.web_address,
     )
 
+    NEEDS: ClassVar[NeedsTable] = {
+        "platform token channel tells language": (),
+        "public_key": (Needs("platform", "discord"),),
+        "api_url": (Needs("platform", "discord", "telegram"),),
+    }
+
     @property
     def name(self) -> str:
         """The name under which the database knows this chat."""
@@ -573,6 +674,10 @@ class RetentionSection:
     addresses: timedelta = key.duration("90 days", "IP addresses of clients.", at_least="1 hour")
     outbox: timedelta = key.duration("30 days", "Messages that were sent or given up.", at_least="1 hour")
 
+    NEEDS: ClassVar[NeedsTable] = {
+        "audit addresses outbox": (),
+    }
+
 
 @dataclass(frozen=True)
 class MetricsSection:
@@ -580,6 +685,11 @@ class MetricsSection:
 
     enabled: bool = key.flag(True, "Whether /metrics is served.")
     token: str = key.secret("", 'Bearer token of scrapers; "" allows loopback clients only.')
+
+    NEEDS: ClassVar[NeedsTable] = {
+        "enabled": (),
+        "token": (Needs("enabled", True),),
+    }
 
 
 @dataclass(frozen=True)
@@ -593,3 +703,7 @@ class LogSection:
         '"auto" is plain on a terminal, plain with priorities (journalctl -p err) in systemd\'s journal, JSON lines '
         'elsewhere, and plain for commands; "plain" and "json" are the same everywhere.',
     )
+
+    NEEDS: ClassVar[NeedsTable] = {
+        "level format": (),
+    }

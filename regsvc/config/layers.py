@@ -6,8 +6,9 @@ A layer holds tables as TOML would: section, key, value; a download is the secti
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
@@ -25,6 +26,8 @@ CONFIG_VARIABLE = "COMPANION_CONFIG"
 """Names the config file (`regsvc.config.places`)."""
 # Hooks of the test suite, not config keys.
 _TEST_PREFIX = "COMPANION_TEST_"
+VARIABLE_SOURCE: Final = "environment variable "
+COMMAND_LINE: Final = "command line"
 DOWNLOADS = "downloads"
 GAME_SERVERS = "game.server"
 TEAM_CHATS = "team_chat"
@@ -123,6 +126,13 @@ class Layer:
     source_of: Callable[[str, str], str]
     problems: tuple[str, ...] = ()
     folder: Path | None = None
+    lines: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """The line of each key in the file, by section and key, where it is known."""
+
+    def place_of(self, section: str, key: str) -> str:
+        """Return what `source_of` says, with the line."""
+        line, source = self.lines.get((section, key)), self.source_of(section, key)
+        return source if line is None else f"{source}, line {line}"
 
 
 def section_class(section: str) -> type | None:
@@ -178,9 +188,37 @@ def file_layer(path: Path, text: str | None = None) -> Layer:
         if isinstance(table, dict):
             tables[name] = table
         else:
+            owners = [f"[{section}]" for section, declaring in SECTIONS.items() if name in keys_of(declaring)]
             example = next((f"[[{listed}]]" for listed in LISTED if name.startswith(listed)), "[server]")
-            problems.append(f"{path}: {name} must be a section; write its keys below a header such as {example}.")
-    return Layer(tables, lambda section, key: str(path), tuple(problems), path.absolute().parent)
+            problems.append(
+                f"{path}: {name} is above all headers; write it below {' or '.join(owners)}."
+                if owners and not isinstance(table, list)
+                else f"{path}: {name} must be a section; write its keys below a header such as {example}."
+            )
+    return Layer(tables, lambda section, key: str(path), tuple(problems), path.absolute().parent, _find_lines(text))
+
+
+def _find_lines(text: str) -> dict[tuple[str, str], int]:
+    """Return the line of each key by section and key; not of one that several lines may set, such as in a long text."""
+    found: dict[tuple[str, str], list[int]] = {}
+    headers: Counter[str] = Counter()
+    section = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        header = section_on(line) if line.lstrip().startswith("[") else None
+        pair = _PAIR.fullmatch(line)
+        if header is not None:
+            headers[header] += 1
+            is_first_webhook = header == WEBHOOKS and headers[header] == 1
+            is_listed = line.lstrip().startswith("[[") and not is_first_webhook
+            section = f"{header}.{headers[header]}" if is_listed else header
+            above, _dot, table = header.rpartition(".")
+            if above in SECTIONS and section_class(section) is None:  # such as [authme.columns]
+                found.setdefault((above, table), []).append(number)
+        elif pair is not None and pair[2] == "=":
+            first, _dot, rest = pair[1].partition(".")
+            key = (section, first) if section else (first, rest.partition(".")[0])
+            found.setdefault(key, []).append(number)
+    return {key: numbers[0] for key, numbers in found.items() if len(numbers) == 1}
 
 
 def environment_layer(environ: Mapping[str, str]) -> Layer:
@@ -201,7 +239,7 @@ def environment_layer(environ: Mapping[str, str]) -> Layer:
             tables.setdefault(section, {})[key] = _toml_value(section, key, written)
     if columns:
         tables.setdefault("authme", {})["columns"] = columns
-    return Layer(tables, lambda section, key: f"environment variable {variables[section, key]}")
+    return Layer(tables, lambda section, key: f"{VARIABLE_SOURCE}{variables[section, key]}")
 
 
 def command_line_layer(overrides: Mapping[str, object]) -> Layer:
@@ -210,7 +248,7 @@ def command_line_layer(overrides: Mapping[str, object]) -> Layer:
     for name, value in overrides.items():
         section, _, key = name.rpartition(".")
         tables.setdefault(section, {})[key] = value
-    return Layer(tables, lambda section, key: "command line")
+    return Layer(tables, lambda section, key: COMMAND_LINE)
 
 
 def _may_show(name: str) -> bool:

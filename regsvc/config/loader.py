@@ -6,7 +6,8 @@ them, those of the environment and the command line from the current folder; all
 """
 
 import difflib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,11 +18,14 @@ from regsvc.config.host_sections import GameServer, TeamChat, WebhookSection
 from regsvc.config.host_style import read_style
 from regsvc.config.key_types import Key, keys_of, to_toml
 from regsvc.config.layers import (
+    COMMAND_LINE,
     DOWNLOADS,
+    ENVIRONMENT_PREFIX,
     GAME_SERVERS,
     LISTED,
     SECTIONS,
     TEAM_CHATS,
+    VARIABLE_SOURCE,
     WEBHOOKS,
     Layer,
     command_line_layer,
@@ -31,13 +35,17 @@ from regsvc.config.layers import (
     key_of,
     section_class,
 )
+from regsvc.config.needs import find_unmet
 from regsvc.config.places import default_state_dir, find_credential_source, may_exist
 from regsvc.config.sections import MISSING_SECRET, Config, ConfigError, Download
 from regsvc.config.value_checks import exposed_reason, unreadable_reason, with_absolute_path
+from regsvc.core.i18n.sentences import Sentence
 from regsvc.core.safe_paths import PlantedLink, open_file
 
 _FILE_SUFFIX = "_file"
 _MAX_SHOWN = 80
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s\"]*@")
+"""Name and password in an address."""
 
 
 class SourcedValue(NamedTuple):
@@ -46,6 +54,8 @@ class SourcedValue(NamedTuple):
     value: object
     source: str
     folder: Path | None = None
+    place: str = ""
+    """`source` with the line."""
 
 
 def load_config(
@@ -53,10 +63,13 @@ def load_config(
     environ: Mapping[str, str],
     overrides: Mapping[str, object] = MappingProxyType({}),
     text: str | None = None,
+    *,
+    shadowed: Path | None = None,
 ) -> Config:
     """Load the config from a file (None: no file), the environment, and overrides by "section.key".
 
-    `text` takes the place of what is in the file now, which need not exist then.
+    `text` takes the place of what is in the file now, which need not exist then. `shadowed`: another config that sets
+    keys, and is not read.
     Raises ConfigError with every problem found, one sentence each.
     """
     builder = _ConfigBuilder()
@@ -75,8 +88,24 @@ def load_config(
         for section, table in environment.tables.items()
         for name in table
     }
-    warnings = (*exposures, *config_warnings(config))
-    return replace(config, warnings=warnings, exposure_warnings=exposures, variables=MappingProxyType(variables))
+    unread = [Sentence("{file} is not read, since {other} is.", file=shadowed, other=file)] if shadowed else []
+    without_effect = (*unread, *_misspelt_variables(environ), *builder.hidden, *builder.find_without_effect(config))
+    return replace(
+        config,
+        warnings=(*exposures, *config_warnings(config), *without_effect),
+        exposure_warnings=exposures,
+        without_effect=without_effect,
+        variables=MappingProxyType(variables),
+    )
+
+
+def _misspelt_variables(environ: Mapping[str, str]) -> Iterator[Sentence]:
+    """Yield a sentence for each variable that would set a key in capitals."""
+    for name in sorted(environ):
+        if name.upper().startswith(ENVIRONMENT_PREFIX) and not name.startswith(ENVIRONMENT_PREFIX):
+            yield Sentence(
+                "The environment variable {name} has no effect: write {right}.", name=name, right=name.upper()
+            )
 
 
 class _SecretUnreadable(Exception):
@@ -94,6 +123,8 @@ class _ConfigBuilder:
         self._problems: list[str] = []
         self._missing: dict[str, str] = {}
         self._invalid_sections: set[str] = set()
+        self.hidden: list[Sentence] = []
+        """Sentences about keys of the file in whose place a variable of the environment is read."""
 
     def add_layer(self, layer: Layer) -> None:
         """Add a layer on top of the earlier ones."""
@@ -103,8 +134,10 @@ class _ConfigBuilder:
             if declaring:
                 self._add_section(section, keys_of(declaring), table, layer)
                 continue
-            for source in dict.fromkeys(layer.source_of(section, name) for name in table or ("",)):
-                self._problems.append(f"{source}: there is no section [{section}]; {_section_hint(section)}")
+            sources = {layer.source_of(section, name): name for name in table or ("",)}
+            for source, name in sources.items():
+                hint = _variable_hint(f"{section}_{name}") if source.startswith(VARIABLE_SOURCE) else None
+                self._problems.append(f"{source}: there is no section [{section}]; {hint or _section_hint(section)}")
 
     def build(self, path: Path | None, state_dir: Path) -> Config:
         """Return the finished config; `state_dir` applies unless it is set.
@@ -114,6 +147,10 @@ class _ConfigBuilder:
         sections = {name: self._build_section(name, declaring) for name, declaring in SECTIONS.items()}
         if "state_dir" not in self._values.get("server", {}):
             sections["server"] = replace(sections["server"], state_dir=state_dir)
+        mail = sections["mail"]
+        # a login without its password was not used before, either, and must not end a start after an upgrade
+        if mail.backend == "auto" and mail.host and not (mail.username and not mail.password):
+            sections["mail"] = replace(mail, backend="smtp")
         if "folder" not in self._values.get("mail", {}):
             sections["mail"] = replace(sections["mail"], folder=sections["server"].state_dir / "mail")
         database = sections["database"]
@@ -148,8 +185,11 @@ class _ConfigBuilder:
         for name, value in table.items():
             source = layer.source_of(section, name)
             secret = name.removesuffix(_FILE_SUFFIX)
+            place = layer.place_of(section, name)
             if name in keys:
-                values[name] = _merge(values.get(name), SourcedValue(value, source, layer.folder))
+                given = SourcedValue(value, source, layer.folder, place)
+                self._note_hidden(section, name, values.get(name), given)
+                values[name] = _merge(values.get(name), given)
             elif secret not in keys or not keys[secret].is_secret:
                 self._add_problem(section, f'{source}: {header} has no key "{name}"; {_key_hint(section, name, keys)}')
             elif secret in table and value:
@@ -157,12 +197,47 @@ class _ConfigBuilder:
             elif value:
                 try:
                     content = _read_secret(value, layer.folder, as_lines=isinstance(keys[secret].default, list))
-                    values[secret] = SourcedValue(content, f"{source}, {name}", layer.folder)
+                    given = SourcedValue(content, f"{source}, {name}", layer.folder, place)
+                    self._note_hidden(section, secret, values.get(secret), given)
+                    values[secret] = given
                 except _SecretUnreadable as error:
                     reason = f"{source}: {header} {name} = {_display(value)}: {error}."
-                    values[secret] = SourcedValue(_SecretUnreadable(reason), source)
+                    values[secret] = SourcedValue(_SecretUnreadable(reason), source, layer.folder, place)
                 except ValueError as error:
                     self._add_problem(section, f"{source}: {header} {name} = {_display(value)}: {error}.")
+
+    def _note_hidden(self, section: str, name: str, earlier: SourcedValue | None, later: SourcedValue) -> None:
+        """Note that a variable takes the place of what the file says; the command line does so on purpose."""
+        is_variable = later.source.startswith(VARIABLE_SOURCE)
+        if earlier and is_variable and earlier.value != later.value and not isinstance(later.value, dict):
+            self.hidden.append(
+                Sentence(
+                    "{place}: {key} has no effect: {other} takes its place.",
+                    place=earlier.place,
+                    key=f"{header_of(section)} {name}",
+                    other=later.place,
+                )
+            )
+
+    def find_without_effect(self, config: Config) -> Iterator[Sentence]:
+        """Yield a sentence for each key that the host set in vain, because of another key or of the game's files.
+
+        Not for a default: it says nothing, and panels and uncommented samples have it.
+        """
+        for section, values in self._values.items():
+            declaring = section_class(section)
+            assert declaring is not None
+            for name, given in values.items():
+                if given.value == keys_of(declaring)[name].default or given.source == COMMAND_LINE:
+                    continue
+                if need := find_unmet(config, _section_of(config, section), name):
+                    spoken = header_of(section).replace("[", "").replace("]", "")  # such as webhook #2
+                    yield Sentence(
+                        "{place}: {key} has no effect: it needs {needed}.",
+                        place=given.place,
+                        key=f"{header_of(section)} {name}",
+                        needed=need.describe(spoken),
+                    )
 
     def _build_section(self, section: str, declaring: type) -> Any:
         """Build a section; a key with an invalid value keeps its default, and a problem is recorded."""
@@ -199,6 +274,17 @@ class _ConfigBuilder:
         self._invalid_sections.add(section)
 
 
+def _section_of(config: Config, section: str) -> Any:
+    """Return the section with this name, as layers name sections."""
+    listed = {GAME_SERVERS: config.servers, TEAM_CHATS: config.team_chats, WEBHOOKS: config.more_webhooks}
+    kind, _dot, name = section.rpartition(".")
+    if kind == DOWNLOADS:
+        return config.downloads[name]
+    if kind not in listed:
+        return getattr(config, section)
+    return listed[kind][int(name) - (2 if kind == WEBHOOKS else 1)]
+
+
 def _with_absolute_path(value: object, folder: Path | None) -> object:
     """Return a path as an absolute one, any other value unchanged."""
     return (folder or Path()).absolute() / value if isinstance(value, Path) else value
@@ -211,7 +297,7 @@ def _sentence(section: str, name: str, given: SourcedValue, reason: str) -> str:
 
 
 def _display(value: object) -> str:
-    written = to_toml(value)
+    written = _CREDENTIALS.sub("…@", to_toml(value))
     return written if len(written) <= _MAX_SHOWN else f"{written[:_MAX_SHOWN]}..."
 
 
@@ -285,6 +371,16 @@ def is_confidential(value: object, key: Key[Any]) -> bool:
     return bool(value) and value != key.default and not str(value).startswith("sqlite:")
 
 
+def _variable_hint(written: str) -> str | None:
+    """Return what to write for a variable whose name has no section, too many underscores, or no place; else None."""
+    name = re.sub("_+", "_", written.strip("_"))
+    if name.startswith(f"{TEAM_CHATS}_"):
+        return f"[[{TEAM_CHATS}]] is in the config file alone."
+    known = [f"{section}_{key}" for section, declaring in SECTIONS.items() for key in keys_of(declaring)]
+    meant = [variable for variable in known if variable == name or variable.partition("_")[2] == name]
+    return f"write {' or '.join(f'{ENVIRONMENT_PREFIX}{variable}'.upper() for variable in meant)}." if meant else None
+
+
 def _section_hint(section: str) -> str:
     if section.startswith(f"{DOWNLOADS}."):
         return "the id of a download consists of letters, digits, _ and -."
@@ -294,8 +390,14 @@ def _section_hint(section: str) -> str:
 
 
 def _key_hint(section: str, name: str, keys: Iterable[str]) -> str:
+    if (plain := name.removesuffix(_FILE_SUFFIX)) != name and plain in keys:
+        return f"only secrets are read from files; write {plain}."
     if f"{section}.{name}_".startswith(f"{GAME_SERVERS}_"):
         return f"other game servers are in the config file alone, below [[{GAME_SERVERS}]]."
+    if section == WEBHOOKS and re.match(r"[0-9]+_", name):
+        return f"other webhooks are in the config file alone, below [[{WEBHOOKS}]]."
+    if alike := difflib.get_close_matches(f"{section}.{name}", LISTED, n=1, cutoff=0.9):
+        return f"did you mean [[{alike[0]}]]?"
     sections = [section for section, declaring in SECTIONS.items() if name in keys_of(declaring)]
     if sections:
         return f"it belongs to {' or '.join(f'[{section}]' for section in sections)}."

@@ -101,6 +101,17 @@ def find_config_file(given: str | None, instance: str | None, environ: Mapping[s
     return system if may_exist(system) else None
 
 
+def find_shadowed_config(file: Path | None, environ: Mapping[str, str]) -> Path | None:
+    """Return a config that sets keys and is not read, since `find_config_file` found `file` before it; None: none."""
+    system = SystemPlaces.of_instance(None).config_file
+    later = (LOCAL_CONFIG.absolute(), system) if environ.get(CONFIG_VARIABLE) else (system,)
+    return next((other for other in later if other != file and _is_config(other)), None)
+
+
+def _is_config(file: Path) -> bool:
+    return not _is_hidden(file) and file.is_file() and _sets_a_key(file)
+
+
 def list_configs(etc: Path = _ETC) -> list[Path]:
     """Return the configs of all servers that the system runs, by name; `etc` stands for /etc."""
     return sorted(file for file in etc.glob("companion*/companion.toml") if re.fullmatch(_NAME, file.parent.name))

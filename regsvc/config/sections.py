@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from regsvc.config import key_types as key
 from regsvc.config import value_checks as check
@@ -32,8 +32,10 @@ from regsvc.config.host_sections import (
     UpdatesSection,
     WebhookSection,
 )
+from regsvc.config.needs import CODES, Needs, NeedsHigher, NeedsItem, NeedsTable, NeedsWithout
 from regsvc.core.addresses import is_unspecified
 from regsvc.core.exceptions import StartupError
+from regsvc.core.i18n.sentences import Sentence
 from regsvc.core.units import RateLimit
 
 RegistrationMethod = Literal["email", "captcha"]
@@ -44,6 +46,13 @@ CaptchaUse = Literal["verify_send", "login", "forgot"]
 ChatPlatform = Literal["", "discord", "custom"]
 TokenAuth = Literal["header", "body"]
 NeedsTotp = Literal["none", "operators", "all"]
+
+_CAPTCHAS: Final = NeedsItem("registration.methods", "captcha") | Needs("captcha.also_for")
+_REVIEW: Final = (
+    Needs("registration.approval", True)
+    | Needs("sync.new_players", "pending")
+    | Needs("sync.existing_players", "pending")
+)
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,12 @@ class AuthSection:
         at_least=0,
         at_most=100_000,
     )
+
+    NEEDS: ClassVar[NeedsTable] = {
+        "user_token admin_token installation_key signing_key previous_keys min_operator_level": (),
+        "user_idle": (NeedsHigher("user_token"),),
+        "admin_idle operators_need_totp team_needs_totp login_limits max_concurrent_hashes max_waiting_hashes": (),
+    }
 
     def needs_totp(self, *, is_operator: bool) -> bool:
         """Return whether a member of the team needs a second factor."""
@@ -156,6 +171,14 @@ class RegistrationSection:
         at_least="1 hour",
     )
 
+    NEEDS: ClassVar[NeedsTable] = {
+        "open approval methods password_regex username_regex reserved_names email_domains email_aliases password": (),
+        "limits_per_client limits_total": (NeedsWithout("methods", "email"),),
+        "blocked_email_domains": (NeedsWithout("email_domains"),),
+        "reapply_after ask_expires": (_REVIEW,),
+        "reapply_holds": (_REVIEW, Needs("reapply_after"), CODES),
+    }
+
     @property
     def requires_code(self) -> bool:
         """Whether applicants prove their e-mail address; otherwise players are mailed nothing."""
@@ -197,6 +220,11 @@ class VerificationSection:
         "Notices of passwords changed in the game have the same, counted apart.",
     )
 
+    NEEDS: ClassVar[NeedsTable] = {
+        "code_digits code_valid max_tries tries_per_client limits_per_address limits_per_client": (CODES,),
+        "limits_total limits_total_forgot": (CODES,),
+    }
+
 
 @dataclass(frozen=True)
 class CaptchaSection:
@@ -236,6 +264,14 @@ class CaptchaSection:
         "Limits of captchas without a picture per client address (IPv6: /48); beyond them pictures are left.",
     )
 
+    NEEDS: ClassVar[NeedsTable] = {
+        "type without_picture valid max_outstanding answers_per_client": (_CAPTCHAS,),
+        "length": (_CAPTCHAS, Needs("type", "text")),
+        "also_for": (CODES | NeedsItem("also_for", "login"),),
+        "pictures_per_client": (_CAPTCHAS, Needs("type", "math", "text")),
+        "work_per_client": (_CAPTCHAS, Needs("type", "work") | Needs("without_picture", True)),
+    }
+
 
 @dataclass(frozen=True)
 class QuestionnaireSection:
@@ -268,6 +304,12 @@ class QuestionnaireSection:
     scorer_timeout: timedelta = key.duration(
         "10 seconds", "How long to wait for that service.", at_least="100 ms", at_most="5 minutes"
     )
+
+    NEEDS: ClassVar[NeedsTable] = {
+        "file": (),
+        "pass_score valid retry_after limits_per_client limits_total scorer_url": (Needs("file"),),
+        "scorer_key scorer_model scorer_timeout": (Needs("file"), Needs("scorer_url")),
+    }
 
 
 @dataclass(frozen=True)
@@ -314,6 +356,13 @@ class ChatSection:
         "Limits of started links per client address; an IPv6 network (/48) has four times as many.",
     )
 
+    NEEDS: ClassVar[NeedsTable] = {
+        "platform required": (),
+        "client_id client_secret redirect_url guild_id authorize_url token_url profile_url": (Needs("platform"),),
+        "role_ids token_auth timeout limits_per_client": (Needs("platform"),),
+        "scopes id_field name_field": (Needs("platform", "custom"),),
+    }
+
 
 @dataclass(frozen=True)
 class BedrockSection:
@@ -327,6 +376,11 @@ class BedrockSection:
     )
     prefix: str = key.text(".", "Prefix that Floodgate puts before their names.")
     username_regex: str = key.pattern("^[a-zA-Z0-9._-]{3,16}$", "Regular expression that their names must match.")
+
+    NEEDS: ClassVar[NeedsTable] = {
+        "enabled": (),
+        "address prefix username_regex": (Needs("enabled", True),),
+    }
 
 
 @dataclass(frozen=True)
@@ -343,6 +397,8 @@ class Download:
         'Its icon: a web address, a path on this server, or a word your own front end knows, such as "gamepad".',
         check=check.icon,
     )
+
+    NEEDS: ClassVar[NeedsTable] = {"name description version size url icon": ()}
 
 
 MISSING_SECRET: Final = "https://secret-that-is-missing.invalid"  # noqa: S105
@@ -399,6 +455,8 @@ class Config:
     """Sentences about settings that are allowed but risky, for the log and the doctor."""
     exposure_warnings: tuple[str, ...] = ()
     """Those of `warnings` that are about secrets in a file that every user of the machine may read."""
+    without_effect: tuple[Sentence, ...] = ()
+    """Those of `warnings` that are about keys, files and variables without effect."""
     missing_secrets: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Secrets whose files could not be read, each with a sentence; their values are `MISSING_SECRET`.
 

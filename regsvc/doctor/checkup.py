@@ -13,7 +13,7 @@ from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.checks import allowlist, authme, background, config, database, game, holes, host, rules, tables
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.facts.host import Host, RunningDaemon
-from regsvc.doctor.finding import Check, Finding, Severity, check
+from regsvc.doctor.finding import Check, Finding, Severity, Symptom, check
 
 log = logging.getLogger(__name__)
 _MODULES: Final = (config, database, tables, holes, authme, rules, game, allowlist, host, background)
@@ -73,7 +73,7 @@ def examine(facts: Facts) -> Checkup:
             failed.setdefault(locate_exception(error), []).append(each.id)
     for place, ids in failed.items():
         title = Sentence("Could not run: {checks} ({place}).", checks=", ".join(ids), place=place)
-        found.append(checks_fail.report(title, facts))
+        found.append(checks_fail.report(facts, Symptom(title)))
     severities = [*Severity]
     found.sort(key=lambda finding: severities.index(finding.severity))
     return Checkup(tuple(found), tuple(dict.fromkeys(reason for reason in not_examined if reason)))

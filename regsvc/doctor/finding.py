@@ -8,8 +8,9 @@ which exist in English only, is annotated with `str`; in other languages, `means
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import reduce
 
-from regsvc.core.i18n.sentences import Sentence
+from regsvc.core.i18n.sentences import Sentence, join
 from regsvc.doctor.facts.facts import Facts, FixLocation
 
 
@@ -24,12 +25,17 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Symptom:
-    """One problem found by a check. `do`, `where` and `severity`, if given, replace those of the check."""
+    """One problem found by a check. `do`, `where` and `severity`, if given, replace those of the check.
+
+    `server`: the name of the game server that has it, "" for the main one; None: it is not about one of them. Servers
+    with the same problem share one finding.
+    """
 
     title: str
     do: Sentence | None = None
     where: str | FixLocation | None = None
     severity: Severity | None = None
+    server: str | None = None
 
 
 @dataclass(frozen=True)
@@ -64,20 +70,36 @@ class Check:
 
     def find(self, facts: Facts) -> Iterator[Finding]:
         """Yield the findings of this kind. Raises `FactUnavailable`, perhaps after the first ones."""
-        for found in self.examine(facts):
-            yield self.report(found, facts)
+        groups: dict[object, list[Symptom]] = {}
+        failure: Exception | None = None
+        try:
+            for number, found in enumerate(self.examine(facts)):
+                symptom = found if isinstance(found, Symptom) else Symptom(found)
+                shared = (symptom.title, symptom.do, symptom.severity)
+                groups.setdefault(number if symptom.server is None else shared, []).append(symptom)
+        except Exception as error:
+            failure = error
+        for symptoms in groups.values():
+            yield self.report(facts, *symptoms)
+        if failure is not None:
+            raise failure
 
-    def report(self, found: str | Symptom, facts: Facts) -> Finding:
-        """Return the finding for a problem of this kind."""
-        symptom = found if isinstance(found, Symptom) else Symptom(found)
-        where = self.location if symptom.where is None else symptom.where
+    def report(self, facts: Facts, first: Symptom, *others: Symptom) -> Finding:
+        """Return the finding for a problem of this kind; `others`: further game servers that have it."""
+        title = _with_full_stop(first.title)
+        servers = [symptom.server for symptom in (first, *others) if symptom.server is not None]
+        if any(servers):
+            names = [Sentence("{name}", name=name) if name else Sentence("the main game server") for name in servers]
+            title = Sentence("{server}: {sentence}", server=join(names, "{first}, {next}"), sentence=title)
+        wheres = [self.location if symptom.where is None else symptom.where for symptom in (first, *others)]
+        places = [facts.describe(where) if isinstance(where, FixLocation) else where for where in wheres]
         return Finding(
             self.id,
-            symptom.severity or self.severity,
-            _with_full_stop(symptom.title),
+            first.severity or self.severity,
+            title,
             Sentence(self.why),
-            symptom.do or Sentence(self.do),
-            facts.describe(where) if isinstance(where, FixLocation) else where,
+            first.do or Sentence(self.do),
+            reduce(lambda before, after: Sentence("{first}; {next}", first=before, next=after), places),
         )
 
 

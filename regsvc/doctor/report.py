@@ -4,7 +4,7 @@ import json
 import logging
 import shutil
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.resources import files
@@ -77,11 +77,15 @@ def as_json(checkup: Checkup, places: Mapping[str, str]) -> str:
 def as_text(checkup: Checkup, places: Mapping[str, str], *, has_colours: bool) -> str:
     """Return a paragraph for each finding, and a summary that begins with `places`, what was examined.
 
+    Findings with the same reason and advice share a paragraph, which has both once.
     Use colours on a terminal only.
     """
     width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
     words = read_words()[checkup.language]
-    paragraphs = [_paragraph(finding, words, width, has_colours) for finding in checkup.findings]
+    alike: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in checkup.findings:
+        alike.setdefault((finding.id, finding.severity, finding.why, finding.do), []).append(finding)
+    paragraphs = [_paragraph(findings, words, width, has_colours) for findings in alike.values()]
     examined = "".join(f"{words.get(name, name)}: {place}\n" for name, place in places.items())
     return "\n\n".join([*paragraphs, examined + _summary(checkup, words, width, has_colours)])
 
@@ -97,15 +101,18 @@ def log_summary(checkup: Checkup) -> None:
         log.info("doctor: %s", _counts(checkup))
 
 
-def _paragraph(finding: Finding, words: Mapping[str, str], width: int, has_colours: bool) -> str:
+def _paragraph(findings: Sequence[Finding], words: Mapping[str, str], width: int, has_colours: bool) -> str:
+    *others, finding = findings
     mark = _coloured(words.get(finding.severity, finding.severity).upper(), finding.severity, has_colours)
     do = translate(Sentence("Do: {advice}", advice=finding.do), words)
     lines = [
         f"{mark}  {finding.id}",
+        *(_wrapped(other.title, "  ", width) for other in others),
         _wrapped(f"{finding.title} {finding.why}", "  ", width),
         _wrapped(do, "  ", width),
-        f"  {translate(Sentence('In: {where}', where=finding.where), words)}",  # not wrapped, so that it can be copied
     ]
+    for where in dict.fromkeys(each.where for each in findings):  # not wrapped, so that it can be copied
+        lines.append(f"  {translate(Sentence('In: {where}', where=where), words)}")
     return "\n".join(lines)
 
 

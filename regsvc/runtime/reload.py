@@ -108,7 +108,8 @@ def _with_keys(running: Config, read: Config, names: tuple[str, ...]) -> Config:
         section, _dot, key = name.partition(".")
         so_far = changes.get(section, getattr(running, section))
         changes[section] = replace(so_far, **{key: getattr(getattr(read, section), key)})
-    return replace(running, **changes, custom_css=read.custom_css, warnings=read.warnings)
+    changes |= {"custom_css": read.custom_css, "warnings": read.warnings, "without_effect": read.without_effect}
+    return replace(running, **changes)
 
 
 class Reloader:

@@ -158,6 +158,16 @@ def test_a_broken_config_is_mended_key_by_key(config: Path) -> None:
     assert config.read_text() == "[server]\nport = 8081\n[mail]\n#port = 587\n"
 
 
+def test_a_key_that_is_set_in_vain_is_named_once(config: Path) -> None:
+    config.write_text("[server]\nport = 8081\n[captcha]\nlength = 5\n")
+    done = run(config, "set", "server.name", "Willow")  # moves the other key to the next line
+    assert (done.status, "warning" in done.output) == (0, False), done
+    done = run(config, "set", "mail.port", "465")
+    assert done.output.count("warning: ") == 1
+    assert f"warning: {config}, line 8: [mail] port has no effect: it needs mail.host.\n" in done.output
+    assert "has no effect" not in run(config, "set", "mail.host", "smtp.example.org").output
+
+
 def test_secrets_are_not_taken_from_the_command_line(config: Path) -> None:
     done = run(config, "set", "mail.password", "s3cret")
     assert (done.status, "companion config set mail.password - < FILE" in done.errors) == (2, True), done

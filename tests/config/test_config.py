@@ -214,7 +214,7 @@ def test_a_mistake_is_refused_with_its_place_and_what_to_do(load: Load) -> None:
             ('[registration]\nmethods = ["email", "email"]', "this must not contain anything twice"),
             ("[server]\nrcon = true", '[server] has no key "rcon"; it belongs to [game].'),
             ("[log]\nxyzzy = 1", '[log] has no key "xyzzy"; the keys are level, format.'),
-            ("port = 8080", "port must be a section; write its keys below a header such as [server]."),
+            ("port = 8080", "port is above all headers; write it below [server] or [authme] or [mail]."),
             ("[downloads]\nclient = 1", "downloads.client must be a section"),
             ('[downloads."a b"]\nname = "x"', "the id of a download consists of letters"),
             ('[database]\nurl = "mysql://a:b@host:port/name"', "[database] url: write"),
@@ -269,15 +269,15 @@ def test_an_unknown_override_is_refused() -> None:
 # --- rules between keys ---
 
 
-def test_what_does_go_together_is_accepted(load: Load) -> None:
+def test_what_does_go_together_is_accepted(tmp_path: Path, load: Load) -> None:
     texts = [
         '[database]\nurl = "sqlite:///var/companion.db"',
         '[database]\nurl = "mysql://a:p%40ss@127.0.0.1:3307/name"',
-        '[questionnaire]\nscorer_url = "http://127.0.0.1:9000/score"',
+        '[questionnaire]\nfile = "questions.toml"\nscorer_url = "http://127.0.0.1:9000/score"',
         '[chat]\nplatform = "discord"\nclient_id = "a"\nclient_secret = "b"',
         '[mail]\nbackend = "smtp"\nhost = "127.0.0.1"\nport = 2525\nsecurity = "none"',
-        '[mail]\nsender = "Example Server <noreply@example.org>"',
-        '[mail]\nadmins = ["olivia@example.org"]',
+        '[mail]\nhost = "127.0.0.1"\nsender = "Example Server <noreply@example.org>"',
+        '[mail]\nhost = "127.0.0.1"\nadmins = ["olivia@example.org"]',
         '[webhook]\nurl = "https://hooks.example.org/token"\nsecret = "whsec_AAECAw=="',
         '[webhook]\nurl = "http://127.0.0.1:9000/token"\nallow_private = true',
         "[registration]\npassword_regex = '^(?=.*[A-Z])(?=.*[0-9]).{8,}$'",
@@ -288,6 +288,7 @@ def test_what_does_go_together_is_accepted(load: Load) -> None:
     def check(text: str) -> None:
         assert load(text).warnings == ()
 
+    write(tmp_path / "questions.toml", "")
     assert_each(texts, check)
 
 

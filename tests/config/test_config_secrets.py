@@ -114,7 +114,7 @@ def test_no_secret_is_shown_by_a_message_or_a_repr() -> None:
 
 
 def test_a_config_that_shows_its_secrets_is_warned_about(tmp_path: Path) -> None:
-    text = '[mail]\npassword = "s3cret"\n[database]\nurl = "sqlite:///var/companion.db"\n'
+    text = '[mail]\nhost = "127.0.0.1"\nusername = "a"\npassword = "s3cret"\n[database]\nurl = "sqlite:///var/companion.db"\n'
     file = write(tmp_path / "companion.toml", text, 0o644)
     [warning] = load_config(file, {}).warnings
     assert warning == f"{file} holds mail.password and every user of this machine may read it; run: chmod 600 {file}"

@@ -9,7 +9,7 @@ import pytest
 
 from regsvc.config import places
 from regsvc.config.loader import load_config
-from regsvc.config.places import SystemPlaces, find_config_file, find_credential_source
+from regsvc.config.places import SystemPlaces, find_config_file, find_credential_source, find_shadowed_config
 from regsvc.config.sections import ConfigError
 from tests.support.config_text import problems, write
 from tests.support.other_user import USER_ID, can_be_another
@@ -54,6 +54,23 @@ def test_the_nearest_config_is_read(machine: Path) -> None:
     many = config_at(machine / "etc/companion@lobby/companion.toml")
     assert find(instance="lobby", environ={"COMPANION_CONFIG": "other.toml"}) == many
     assert find(str(only), environ={"COMPANION_CONFIG": "other.toml"}) == only
+
+
+def test_a_config_that_another_one_hides_is_named(machine: Path) -> None:
+    system = config_at(machine / "etc/companion/companion.toml", "#port = 1\n")
+    local = config_at(machine / "home/conf/companion.toml", "[server]\nport = 8081\n")
+    assert find_shadowed_config(local, {}) is None  # a sample that nobody touched
+    write(system, "[server]\nport = 8080\n")
+    assert find_shadowed_config(local, {}) == system
+    assert find_shadowed_config(system, {}) is None
+    named = config_at(machine / "home/other.toml")
+    environ = {"COMPANION_CONFIG": str(named)}
+    assert find_shadowed_config(named, environ) == local
+    local.unlink()
+    assert find_shadowed_config(named, environ) == system
+    assert find_shadowed_config(system, {"COMPANION_CONFIG": str(system)}) is None
+    [sentence] = load_config(named, {}, shadowed=system).without_effect
+    assert sentence == f"{system} is not read, since {named} is."
 
 
 def test_a_folder_of_another_user_is_named_and_no_config_that_nobody_made(monkeypatch: pytest.MonkeyPatch) -> None:

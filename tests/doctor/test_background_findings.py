@@ -119,7 +119,7 @@ def test_registrations_in_total_are_used_up(doctor_case: DoctorCase) -> None:
     doctor_case.our_database.execute(HITS, ("registration.total", "", ends_at, ends_at, 40))
     assert doctor_case.findings() == []  # each proves an address
     doctor_case.change("registration", methods=["captcha"])
-    doctor_case.change("mail", backend="off")
+    doctor_case.sections["mail"] = {"backend": "off"}
     findings = {finding.id: finding for finding in doctor_case.findings()}
     assert findings.keys() == {"mail.unproven", "mail.unproven_used_up"}
     assert findings["mail.unproven_used_up"].title.startswith("60 per hour registrations are used up for another ")

@@ -141,7 +141,8 @@ def test_check_config_looks_at_no_table_and_no_mail_server_and_says_so(doctor_ca
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_the_daemon_logs_at_its_start_what_is_broken(doctor_case: DoctorCase, tmp_path: Path) -> None:
-    doctor_case.change("mail", backend="off")
+    doctor_case.sections["mail"] = {"backend": "off"}
+    doctor_case.change("captcha", length=6)
     doctor_case.game.change_authme({"DataSource.caching": True})
     daemon = Daemon(tmp_path / "daemon", {**doctor_case.sections, "updates": {"enabled": False}}).start()
     try:
@@ -151,7 +152,8 @@ def test_the_daemon_logs_at_its_start_what_is_broken(doctor_case: DoctorCase, tm
     broken, summary = (json.loads(line) for line in daemon.log if "doctor: " in line)
     assert (broken["level"], summary["level"]) == ("error", "warning")
     assert broken["message"].startswith('doctor: mail.backend is "off". Configure a mail server')
-    assert re.fullmatch(rf"doctor: 1 broken, [1-3] risky; {re.escape(FOR_ALL)}", summary["message"])
+    assert re.fullmatch(rf"doctor: 1 broken, [2-5] risky; {re.escape(FOR_ALL)}", summary["message"])
+    assert len([line for line in daemon.log if "[captcha] length has no effect: it needs " in line]) == 1
     assert [line for line in daemon.output if not line.startswith("companion ready on ")] == []
 
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from regsvc.doctor.report import in_language
 from tests.support.doctor_case import DoctorCase
 
 
@@ -26,6 +27,22 @@ def test_mails_in_the_log_are_unwise(doctor_case: DoctorCase) -> None:
     doctor_case.sections["mail"] = {"backend": "log"}
     finding = doctor_case.only_finding("config.unwise")
     assert (finding.severity, "mail.backend" in finding.title) == ("risky", True)
+
+
+def test_keys_that_olivia_sets_in_vain_are_one_finding(doctor_case: DoctorCase) -> None:
+    doctor_case.change("captcha", length=6)
+    doctor_case.change("mail", http_key="k3y")
+    finding = doctor_case.only_finding("config.no_effect")
+    assert finding.severity == "risky"
+    for key in (
+        '[captcha] length has no effect: it needs registration.methods with "captcha" or captcha.also_for.',
+        '[mail] http_key has no effect: it needs mail.backend = "http".',
+    ):
+        assert f"{doctor_case.config_file}, line " in finding.title
+        assert key in finding.title
+    assert "k3y" not in finding.title
+    [chinese] = in_language(doctor_case.examine(), "zh").findings
+    assert "[mail] http_key 无效：需要 mail.backend = " in chinese.title
 
 
 def test_a_file_of_the_hosts_own_is_broken(doctor_case: DoctorCase, tmp_path: Path) -> None:

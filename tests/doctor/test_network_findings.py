@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from regsvc.doctor.report import as_text, in_language
 from tests.support.authme.authme_database import DatabaseKind, MariaDBSchema
 from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
@@ -65,6 +66,34 @@ def test_what_differs_dangerously_is_named(doctor_case: DoctorCase, survival: Ga
         assert finding.where.startswith(f"{survival.authme_config}: {key}")
 
     assert_each(DANGEROUS, check)
+
+
+def test_servers_with_the_same_problem_share_a_finding(
+    doctor_case: DoctorCase, survival: GameServer, tmp_path: Path
+) -> None:
+    """What differs between them is a line of its own in the report; the reason and the advice are said once."""
+    skyblock = write_game_server(tmp_path / "skyblock")
+    skyblock.install_authme(doctor_case.table)
+    skyblock.authme_config.chmod(0o600)
+    listed = [{"name": game.directory.name, "directory": str(game.directory)} for game in (survival, skyblock)]
+    doctor_case.change("game", server=listed)
+    for game in (doctor_case.game, survival, skyblock):
+        game.write_properties()
+        game.change_authme({"DataSource.caching": game is not doctor_case.game})
+    skyblock.change_authme({"settings.restrictions.maxNicknameLength": 12})
+    checkup = doctor_case.examine()
+    [off] = [finding for finding in checkup.findings if finding.id == "game.rcon_off"]
+    assert off.title.startswith("the main game server, survival, skyblock: RCON is off")
+    assert [str(game.properties_file) in off.where for game in (doctor_case.game, survival, skyblock)] == [True] * 3
+    caching, other = [finding.title for finding in checkup.findings if finding.id == "network.differs"]
+    assert caching == "survival, skyblock: DataSource.caching is true."
+    assert other.startswith("skyblock: settings.restrictions.maxNicknameLength is 12;")
+    told = as_text(checkup, {}, has_colours=False)
+    assert told.count("network.differs") == 1
+    assert told.count("Do: Write what the main game server’s config.yml has") == 1
+    assert f"  {caching}\n  skyblock: settings.restrictions.maxNicknameLength is 12;" in told
+    words = in_language(checkup, "zh").findings
+    assert any(finding.title.startswith("主游戏服务器、survival、skyblock：") for finding in words)
 
 
 def test_a_file_of_its_own_is_no_shared_table(doctor_case: DoctorCase, survival: GameServer) -> None:

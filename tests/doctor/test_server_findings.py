@@ -3,7 +3,7 @@
 import itertools
 import json
 
-from regsvc.doctor.facts.host import can_listen_on, find_mail_problem
+from regsvc.doctor.facts.host import can_listen_on, fetch, find_mail_problem
 from tests.support.doctor_case import DoctorCase
 from tests.support.peers.smtp import MailServer
 from tests.support.ports import free_port
@@ -109,4 +109,8 @@ def test_an_address_of_another_machine_is_no_address_to_listen_on(doctor_case: D
     doctor_case.change("http", trusted_proxies=["192.0.2.1"])
     doctor_case.change("server", host="192.0.2.77")
     assert doctor_case.only_finding("server.foreign_host").severity == "broken"
+    doctor_case.change("server", host="no-such-host.invalid")  # as RFC 6761 reserves it
+    doctor_case.change_host(fetch=fetch)
+    finding = doctor_case.only_finding("server.foreign_host")
+    assert finding.title == "server.host is no-such-host.invalid, and this name cannot be looked up."
     assert all(can_listen_on(host) for host in ("127.0.0.1", "localhost", "0.0.0.0"))

@@ -90,10 +90,18 @@ def test_a_name_that_does_not_exist() -> None:
     assert problem == "there is no mail server smtp.exmaple.org, or its name cannot be looked up: check mail.host"
 
 
-def test_an_account_of_authmes_is_named_as_such() -> None:
-    problem = explain_failure(ConnectionRefusedError(), SmtpAccount("h", 465, "tls", is_authmes=True))
-    assert "the account is AuthMe's" in problem
+def test_authmes_account_has_keys_of_authmes(encrypted: MailServer) -> None:
+    """They are in its config.yml; ours would change nothing."""
+    for port, keys in (
+        (free_port(), "Email.mailSMTP and Email.mailPort"),
+        (encrypted.port, "set Email.mailPort to 587"),
+    ):
+        account = SmtpAccount("127.0.0.1", port, "tls", *ACCOUNT, is_authmes=True)
+        problem = problem_of(SmtpBackend("companion@example.org", account)) or ""
+        assert keys in problem
+        assert "mail.host" not in problem.replace("for another one set mail.host", "")
+        assert problem.endswith("(the account is AuthMe's, from its Email.* keys; for another one set mail.host)")
 
 
 def test_mail_that_is_off() -> None:
-    assert problem_of(NoMailBackend()) == 'mail is off: set mail.backend = "smtp" and mail.host'
+    assert problem_of(NoMailBackend()) == "mail is off: set mail.host, or mail.backend"

@@ -140,6 +140,19 @@ def test_the_companion_may_be_below_a_path(play: Stack, kind: type[Proxy], tmp_p
         assert proxy.request("GET", "/mc/metrics").status == 404
 
 
+def test_nginx_shows_the_proof_for_a_certificate_over_plain_http(play: Stack, tmp_path: Path) -> None:
+    """certbot writes it into the folder; Caddy gets its certificates by itself."""
+    with Nginx(tmp_path / "run", play.daemon.port, make_certificate(tmp_path)) as nginx:
+        proof = tmp_path / "run/.well-known/acme-challenge/token"
+        proof.parent.mkdir(parents=True)
+        proof.write_text("proof", encoding="ascii")
+        plain = http.client.HTTPConnection("127.0.0.1", nginx.plain_port, timeout=10)
+        plain.request("GET", "/.well-known/acme-challenge/token", headers={"Host": HOST})
+        answer = plain.getresponse()
+        assert (answer.status, answer.read()) == (200, b"proof")
+        plain.close()
+
+
 @pytest.mark.parametrize("sample", ["nginx.conf", "Caddyfile"])
 def test_proxies_drop_idle_connections_before_the_companion_does(sample: str) -> None:
     text = (SAMPLES / sample).read_text(encoding="utf-8")

@@ -90,7 +90,7 @@ def list_targets(
     yield Target(settings.state_dir, 0o700, owner=settings.user, group=group)
     yield Target(BACKUPS / places.name, 0o700, owner=settings.user, group=group)
     yield Target(folder / "proxy", 0o755)
-    for name in ("nginx.conf", "Caddyfile"):
+    for name in ("Caddyfile", "nginx-http.conf", "nginx.conf"):
         shipped = read_shipped(f"packaging/proxy/{name}")
         filled = _fill_proxy_sample(shipped, settings)
         yield Target(folder / "proxy" / name, 0o644, content=filled, sample=shipped)

@@ -288,20 +288,19 @@ def other_servers_differ(facts: Facts) -> Iterator[Symptom]:
             yield Symptom(title, where=str(file))
         elif other is not None:
             for key in _switched_on(other):
-                yield Symptom(Sentence("{server}: {key} is true.", server=name, key=key), where=f"{file}: {key}: false")
+                yield Symptom(Sentence("{key} is true.", key=key), where=f"{file}: {key}: false", server=name)
             shared, own = _shared_values(facts.authme), _shared_values(other)
             # what we connect to may differ from what AuthMe does, as in a container
             ours = _CONNECTION if facts.config.authme.host or facts.config.authme.port else frozenset()
             for key, value in shared.items():
                 if key not in ours and own.get(key, value) != value:
                     title = Sentence(
-                        "{server}: {key} is {own}; on the main game server it is {value}.",
-                        server=name,
+                        "{key} is {own}; on the main game server it is {value}.",
                         key=key,
                         own=own[key] or '""',
                         value=value or '""',
                     )
-                    yield Symptom(title, where=f"{file}: {key}")
+                    yield Symptom(title, where=f"{file}: {key}", server=name)
 
 
 def _switched_on(authme: AuthMeConfig) -> Iterator[str]:

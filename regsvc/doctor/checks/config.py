@@ -9,7 +9,7 @@ from plugin_bridge.server.files import ServerProperties
 from regsvc.auth.keys import UnusableKey
 from regsvc.config.cross_key_rules import find_violations, game_folder_warnings
 from regsvc.config.sections import ConfigError
-from regsvc.core.i18n.sentences import Sentence
+from regsvc.core.i18n.sentences import Sentence, join
 from regsvc.core.i18n.translation_files import BrokenTranslation
 from regsvc.core.i18n.translations import load_translations
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
@@ -47,8 +47,22 @@ def config_is_broken(facts: Facts) -> Iterator[str]:
 )
 def config_is_unwise(facts: Facts) -> Iterator[str]:
     config = facts.config
-    reported_elsewhere = (*config.exposure_warnings, *game_folder_warnings(config))
+    reported_elsewhere = (*config.exposure_warnings, *config.without_effect, *game_folder_warnings(config))
     yield from (warning for warning in config.warnings if warning not in reported_elsewhere)
+
+
+@check(
+    "config.no_effect",
+    Severity.RISKY,
+    means="Keys of the config have no effect: they need another key, a variable of the environment takes their place, "
+    "or they are in a file that is not read.",
+    why="What they say was meant to be so, and is not.",
+    do="Set what they need, or remove them.",
+    where=FixLocation(Source.OURS),
+)
+def keys_have_no_effect(facts: Facts) -> Iterator[Sentence]:
+    if sentences := facts.config.without_effect:
+        yield join(sentences, "{first} {next}")
 
 
 @check(

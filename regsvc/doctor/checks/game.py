@@ -204,15 +204,16 @@ def rcon_is_exposed(facts: Facts) -> Iterator[Symptom]:
             title = Sentence("RCON is reachable at {address}:{port}.", address=address, port=port)
             yield _on(server, title, "rcon.ip=127.0.0.1")
     for server in facts.servers:
-        host, prefix = server.game.rcon_host, f"[[game.server]] {server.name}: " if server.name else "game."
+        host = server.game.rcon_host
         if server.game.rcon is not False and host and not is_loopback(host):
             yield Symptom(
-                Sentence("{prefix}rcon_host is {host}.", prefix=prefix, host=host),
+                Sentence("rcon_host is {host}.", host=host),
                 Sentence(
                     "Run the companion on the game server’s machine, or connect both by a private network (WireGuard, "
                     "SSH)."
                 ),
-                FixLocation(Source.OURS, '[game] rcon_host = "127.0.0.1"'),
+                FixLocation(Source.OURS, f'{"[[game.server]]" if server.name else "[game]"} rcon_host = "127.0.0.1"'),
+                server=server.name,
             )
 
 
@@ -245,8 +246,6 @@ def _known_servers(facts: Facts) -> Iterator[tuple[ServerFacts, ServerProperties
 
 
 def _on(server: ServerFacts, title: Sentence, key: str) -> Symptom:
-    """Return a symptom of this game server; those of the main one do not name it."""
-    if not server.name:
-        return Symptom(title)
-    where = f"{server.game.server_properties_path}: {key}"
-    return Symptom(Sentence("{server}: {sentence}", server=server.name, sentence=title), where=where)
+    """Return a symptom of this game server, with its own file."""
+    where = f"{server.game.server_properties_path}: {key}" if server.name else None
+    return Symptom(title, where=where, server=server.name)

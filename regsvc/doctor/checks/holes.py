@@ -48,7 +48,7 @@ def authme_has_a_public_hole(facts: Facts) -> Iterator[Symptom]:
             title, do = _describe(hole, affected, str(authme.version))
             severity = Severity.BROKEN if affected is Affected.SURELY else Severity.RISKY
             plugins = authme.source.absolute().parent.parent if authme.source is not None else None
-            yield Symptom(_on(server, title), do, f"{plugins}/AuthMe….jar", severity)
+            yield Symptom(title, do, f"{plugins}/AuthMe….jar", severity, server)
     if is_unknown:
         raise FactUnavailable("whether AuthMe has public holes: no jar beside its folder tells its version")
 
@@ -111,7 +111,7 @@ def proxy_logins_are_unsigned(facts: Facts) -> Iterator[Symptom]:
                 key=PROXY_SECRET_KEY,
             )
             severity = Severity.BROKEN if is_sure else Severity.RISKY
-            yield Symptom(_on(server, title), None, _where(server, authme, PROXY_SECRET_KEY), severity)
+            yield Symptom(title, None, _where(server, authme, PROXY_SECRET_KEY), severity, server)
         elif logins is ProxyLogins.TAKES_ANY and server not in local:
             title = Sentence(
                 "{hook} is true, and this AuthMe, which has no {key}, takes logins from any client that reaches "
@@ -126,7 +126,7 @@ def proxy_logins_are_unsigned(facts: Facts) -> Iterator[Symptom]:
                 hook=hook,
                 key=PROXY_SECRET_KEY,
             )
-            yield Symptom(_on(server, title), do, _where(server, authme, hook), Severity.RISKY)
+            yield Symptom(title, do, _where(server, authme, hook), Severity.RISKY, server)
 
 
 def _list_authmes(facts: Facts) -> Iterator[tuple[str, AuthMeConfig]]:
@@ -137,11 +137,6 @@ def _list_authmes(facts: Facts) -> Iterator[tuple[str, AuthMeConfig]]:
         other = facts.other_authmes.get(server.name)
         if isinstance(other, AuthMeConfig):
             yield server.name, other
-
-
-def _on(server: str, title: Sentence) -> Sentence:
-    """Return the title with the name of the game server; that of the main one is left out."""
-    return Sentence("{server}: {sentence}", server=server, sentence=title) if server else title
 
 
 def _where(server: str, authme: AuthMeConfig, key: str) -> str | FixLocation:

@@ -1,6 +1,7 @@
 """Checks of the machine: address and port, user, writable folders, disk space, clock."""
 
 import os
+import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -26,15 +27,18 @@ _DATABASE_TOLERANCE: Final = timedelta(seconds=10)
 @check(
     "server.foreign_host",
     Severity.BROKEN,
-    means="server.host is not an address of this machine.",
+    means="server.host is not an address of this machine, or a name that cannot be looked up.",
     why="The companion does not start (exit status 78).",
     do="Use 127.0.0.1 behind a web server on this machine, or 0.0.0.0 to listen on all addresses.",
     where=_LISTEN_LOCALLY,
 )
 def host_is_foreign(facts: Facts) -> Iterator[Sentence]:
     host = facts.config.server.host
-    if not facts.host.can_listen_on(host):
-        yield Sentence("server.host is {host}, which is not an address of this machine.", host=host)
+    try:
+        if not facts.host.can_listen_on(host):
+            yield Sentence("server.host is {host}, which is not an address of this machine.", host=host)
+    except socket.gaierror:
+        yield Sentence("server.host is {host}, and this name cannot be looked up.", host=host)
 
 
 @check(

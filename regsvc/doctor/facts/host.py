@@ -1,6 +1,7 @@
 """Facts about the machine: user, time, disk space, listening ports, and the daemon on ours."""
 
 import asyncio
+import errno
 import http.client
 import json
 import os
@@ -33,6 +34,8 @@ _MAX_ANSWER: Final = 64 * 1024
 _PROBE_ADDRESS: Final = ("192.0.2.1", 9)  # reserved for documentation; nothing is sent there
 _READY_PATH = "/health/ready"
 _ALIVE_PATH = "/health/alive"
+_UNREACHABLE: Final = (errno.EADDRNOTAVAIL, errno.EHOSTUNREACH, errno.ENETUNREACH)
+"""Of an address that is not this machine's."""
 
 
 class PortClosed(Exception):
@@ -65,11 +68,16 @@ def accepts_connections(host: str, port: int) -> bool:
 
 
 def can_listen_on(host: str) -> bool:
-    """Return whether the host, a name or an IP address, is one of this machine's own addresses."""
+    """Return whether the host, a name or an IP address, is one of this machine's own addresses.
+
+    Raises `socket.gaierror` for a name that cannot be looked up.
+    """
     try:
         family, _type, _protocol, _name, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.bind(address)
+    except socket.gaierror:
+        raise
     except OSError:
         return False
     return True
@@ -93,9 +101,13 @@ def fetch(url: str) -> bytes | None:
     try:
         connection.request("GET", parts.path)
         return connection.getresponse().read(_MAX_ANSWER)
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, socket.gaierror):
         raise PortClosed from None
-    except (OSError, http.client.HTTPException):
+    except OSError as error:
+        if error.errno in _UNREACHABLE:
+            raise PortClosed from None
+        return None
+    except http.client.HTTPException:
         return None
     finally:
         connection.close()

@@ -34,6 +34,17 @@ STARTTLS_PORTS: Final = (25, 587)
 
 _USE_TLS: Final = 'set mail.security = "tls"'
 _USE_STARTTLS: Final = 'set mail.security = "starttls"'
+_AUTHMES_KEYS: Final = {
+    _USE_TLS: "set Email.mailPort to 465",
+    _USE_STARTTLS: "set Email.mailPort to 587",
+    " and mail.port = 465": "",
+    ", mail.port and mail.security": " and mail.port",
+    "mail.host": "Email.mailSMTP",
+    "mail.port": "Email.mailPort",
+    "mail.username": "Email.mailAccount",
+    "mail.password": "Email.mailPassword",
+}
+"""Keys of AuthMe's config in place of ours, which are replaced in this order."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +69,12 @@ class SmtpAccount:
 
 def explain_failure(error: Exception, account: SmtpAccount) -> str:
     """Return why the server cannot be used and what to do, on one line, without our credentials."""
-    origin = ' (the account is AuthMe\'s, from its Email.* keys; for another one set mail.backend = "smtp")'
-    return f"{_explain(error, account)}{origin if account.is_authmes else ''}"
+    reason = _explain(error, account)
+    if not account.is_authmes:
+        return reason
+    for ours, authmes in _AUTHMES_KEYS.items():
+        reason = reason.replace(ours, authmes)
+    return f"{reason} (the account is AuthMe's, from its Email.* keys; for another one set mail.host)"
 
 
 def describe_failure(error: Exception) -> str:
@@ -136,7 +151,7 @@ SEND_TIMEOUT: Final = timedelta(seconds=60)
 _REPLY_TIMEOUT: Final = timedelta(seconds=30)
 _QUIT_TIMEOUT: Final = timedelta(seconds=3)
 _DEFAULT_SENDER: Final = "companion@localhost"
-_MAIL_IS_OFF: Final = 'mail is off: set mail.backend = "smtp" and mail.host'
+_MAIL_IS_OFF: Final = "mail is off: set mail.host, or mail.backend"
 
 
 class _SmtpClient(aiosmtplib.SMTP):

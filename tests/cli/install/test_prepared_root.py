@@ -2,6 +2,8 @@
 
 import io
 import os
+import re
+import subprocess
 import sys
 import tomllib
 from contextlib import redirect_stderr, redirect_stdout
@@ -20,8 +22,12 @@ from regsvc.cli.install.installing import find_program, require_program_for
 from regsvc.cli.install.settings import InstallProblem, read_values
 from regsvc.cli.install.targets import NEW_CONFIG, fill_config
 from regsvc.cli.shipped_files import read_shipped
+from tests.support import programs
+from tests.support.certificate import make_certificate
 from tests.support.command_line import Finished
 from tests.support.other_user import USER_ID
+from tests.support.peers.proxies import nginx_command
+from tests.support.ports import free_port
 from tests.support.quick_start import REPOSITORY
 
 WANTED = ("--game-dir", "/srv/minecraft", "--user", "games", "--base-url", "https://play.example.net", "--port", "8090")
@@ -29,6 +35,7 @@ MAIL = ("--mail-host", "smtp.example.net", "--mail-sender", "a@example.net", "--
 UNIT = "etc/systemd/system/companion.service"
 DROP_IN = "etc/systemd/system/companion.service.d/install.conf"
 CONFIG = "etc/companion/companion.toml"
+PROXY_SAMPLES = ("Caddyfile", "nginx-http.conf", "nginx.conf")
 
 
 @pytest.fixture
@@ -114,6 +121,30 @@ def test_what_is_written(root: Path) -> None:
     nginx = (root / "etc/companion/proxy/nginx.conf").read_text()
     assert "    server_name play.example.net;" in nginx
     assert "127.0.0.1:8090;" in nginx
+
+
+@pytest.mark.parametrize("address", ["play.example.net", "play.example.net/mc"])
+def test_the_proxy_samples_load_as_they_are_written(root: Path, tmp_path: Path, address: str) -> None:
+    """Step by step, as docs/install.md says: nginx on port 80 before there is a certificate, and then with one."""
+    install(root, "--base-url", address)
+    samples = {name: (root / "etc/companion/proxy" / name).read_text() for name in PROXY_SAMPLES}
+
+    def loads(*texts: str) -> bool:
+        ports = [re.sub(r"(listen (?:\[::\]:)?)(?:80|443)\b", rf"\g<1>{free_port()}", text) for text in texts]
+        command = [*nginx_command(tmp_path, *ports), "-t"]
+        return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+
+    assert loads(samples["nginx-http.conf"])
+    assert not loads(samples["nginx-http.conf"], samples["nginx.conf"])
+    made, folder = make_certificate(tmp_path), "/etc/letsencrypt/live/play.example.net"
+    secure = samples["nginx.conf"].replace(f"{folder}/fullchain.pem", str(made.certificate_file))
+    assert loads(samples["nginx-http.conf"], secure.replace(f"{folder}/privkey.pem", str(made.key_file)))
+    caddy = [programs.find_program("caddy"), "validate", "--adapter", "caddyfile", "--config"]
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    validated = subprocess.run(
+        [*caddy, str(root / "etc/companion/proxy/Caddyfile")], capture_output=True, timeout=60, env=environment
+    )
+    assert validated.returncode == 0, validated.stderr
 
 
 def test_a_dry_run_writes_nothing(root: Path) -> None:
@@ -350,7 +381,7 @@ def test_only_what_differs_changes(root: Path) -> None:
     assert done.status == 0, done
     after = contents(root)
     changed = {name for name in after if after[name][0] != before[name][0]}
-    proxy = {"etc/companion/proxy/nginx.conf", "etc/companion/proxy/Caddyfile"}
+    proxy = {"etc/companion/proxy/nginx.conf", "etc/companion/proxy/Caddyfile"}  # the other one names no port
     assert changed == {CONFIG, DROP_IN, "etc/companion/installed.json", *proxy}
     assert "    -server.port = 8090\n    +server.port = 8092\n" in done.output
     assert 'password_file = "/run/credentials/companion.service/secrets_mail_password"' in after[CONFIG][0]

@@ -44,7 +44,7 @@ class Proxy(ABC):
         self.port = free_port()
         self.plain_port = free_port()
         directory.mkdir()
-        self._replacements = {"play.example.org": HOST, "127.0.0.1:8080": f"127.0.0.1:{daemon_port}"}
+        self._backend = {"127.0.0.1:8080": f"127.0.0.1:{daemon_port}"}
 
     def __enter__(self) -> "Proxy":
         with (self._directory / "log").open("wb") as log:
@@ -94,7 +94,7 @@ class Proxy(ABC):
         """Return a sample config with texts replaced, each of which must be in it."""
         text = (SAMPLES / name).read_text(encoding="utf-8")
         text = below_path(text, self._path) if self._path else text
-        for old, new in {**replacements, **self._replacements}.items():
+        for old, new in {**replacements, "play.example.org": HOST}.items():
             assert old in text, f"{name} has no {old!r}"
             text = text.replace(old, new)
         return text
@@ -104,34 +104,46 @@ class Proxy(ABC):
         """Write the config and return the command that serves it in the foreground."""
 
 
+def nginx_command(directory: Path, *samples: str) -> list[str]:
+    """Write a config with the samples in its `http` block; return the command that serves it in the foreground."""
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    lines = [
+        "user root;" if os.geteuid() == 0 else "",
+        "daemon off; pid nginx.pid; error_log stderr; worker_processes 1; events {}",
+        "http { access_log off; server_names_hash_bucket_size 128;",
+        *(f"{kind}_temp_path {kind};" for kind in kinds),
+        *samples,
+        "}",
+    ]
+    file = directory / "nginx.conf"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return [find_program("nginx"), "-p", str(directory), "-c", str(file), "-e", "stderr"]
+
+
 class Nginx(Proxy):
-    """nginx, which reads the sample from its `http` block, as Debian's does from sites-enabled."""
+    """nginx, which reads the samples from its `http` block, as Debian's does from conf.d."""
 
     def _command(self) -> list[str]:
         files = self._certificate
+        plain = self._sample(
+            "nginx-http.conf",
+            {
+                "listen 80;": f"listen {self.plain_port};",
+                "listen [::]:80;": f"listen [::]:{self.plain_port};",
+                "/var/www/html": str(self._directory),
+            },
+        )
         sample = self._sample(
             "nginx.conf",
             {
+                **self._backend,
                 "/etc/letsencrypt/live/play.example.org/fullchain.pem": str(files.certificate_file),
                 "/etc/letsencrypt/live/play.example.org/privkey.pem": str(files.key_file),
-                "listen 80;": f"listen {self.plain_port};",
-                "listen [::]:80;": f"listen [::]:{self.plain_port};",
                 "listen 443 ": f"listen {self.port} ",
                 "listen [::]:443 ": f"listen [::]:{self.port} ",
             },
         )
-        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        lines = [
-            "user root;" if os.geteuid() == 0 else "",
-            "daemon off; pid nginx.pid; error_log stderr; worker_processes 1; events {}",
-            "http { access_log off; server_names_hash_bucket_size 128;",
-            *(f"{kind}_temp_path {kind};" for kind in kinds),
-            sample,
-            "}",
-        ]
-        file = self._directory / "nginx.conf"
-        file.write_text("\n".join(lines), encoding="utf-8")
-        return [find_program("nginx"), "-p", str(self._directory), "-c", str(file), "-e", "stderr"]
+        return nginx_command(self._directory, plain, sample)
 
 
 class Caddy(Proxy):
@@ -140,7 +152,7 @@ class Caddy(Proxy):
     def _command(self) -> list[str]:
         files = self._certificate
         ours = "#tls /etc/ssl/play.example.org.pem /etc/ssl/play.example.org.key"
-        sample = self._sample("Caddyfile", {ours: f"tls {files.certificate_file} {files.key_file}"})
+        sample = self._sample("Caddyfile", {**self._backend, ours: f"tls {files.certificate_file} {files.key_file}"})
         options = [
             "admin off",
             f"http_port {self.plain_port}",

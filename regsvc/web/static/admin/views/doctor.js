@@ -92,19 +92,36 @@ function renderGroup(severity, findings, spoken) {
   return (
     findings.length > 0 && [
       make("h3", {}, t(`doctor_${severity}`, { count: findings.length })),
-      make("ul", { class: "findings", lang: spoken }, findings.map(renderFinding)),
+      make("ul", { class: "findings", lang: spoken }, groupAlike(findings).map(renderAlike)),
     ]
   );
 }
 
-/** @param {Finding} finding */
-function renderFinding({ id, severity, title, why, do: advice, where }) {
+/**
+ * Return the findings in groups with the same reason and advice.
+ * @param {Finding[]} findings
+ */
+function groupAlike(findings) {
+  /** @type {Map<string, Finding[]>} */
+  const groups = new Map();
+  for (const finding of findings) {
+    const shared = JSON.stringify([finding.id, finding.why, finding.do]);
+    groups.set(shared, [...(groups.get(shared) ?? []), finding]);
+  }
+  return [...groups.values()];
+}
+
+/** @param {Finding[]} findings */
+function renderAlike(findings) {
+  const { id, severity, why, do: advice } = findings[0];
   return make(
     "li",
     { "data-kind": KINDS[severity] },
-    make("h4", {}, title),
+    findings.map(({ title }) => make("h4", {}, title)),
     make("p", {}, why),
     make("p", {}, make("strong", { lang: language }, t("doctor_do")), " ", advice),
-    make("p", { class: "where" }, make("code", {}, where), " ", make("span", { class: "secondary" }, id)),
+    [...new Set(findings.map(({ where }) => where))].map((where) =>
+      make("p", { class: "where" }, make("code", {}, where), " ", make("span", { class: "secondary" }, id)),
+    ),
   );
 }
