@@ -180,7 +180,7 @@ class App:
         self.deliveries: list[DeliveryWorker] = []
         self.clock = ClockWatch(self._now)
         self.pending_restart = PendingRestart()
-        self.installation = InstallationWatch(config.server.state_dir, self.context.location.file)
+        self.installation = InstallationWatch(config.server.state_dir, self.context.location.file, config.file)
 
     def _wire_auth(self) -> None:
         """Sessions, durable limits, the audit log, live events for admins."""

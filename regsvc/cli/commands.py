@@ -38,6 +38,7 @@ from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure
 from regsvc.notifications.mail.transport import send_test_mail
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.logs import set_up_logging
+from regsvc.runtime.replaced_state import finish_interrupted
 from regsvc.runtime.state_lock import StateInUse, state_lock
 from regsvc.runtime.updates import Product
 from regsvc.sync.reconciler import unlock_all
@@ -117,6 +118,8 @@ def _no_answer_reason(game_status: GameStatus) -> str:
 
 def run_command(args: argparse.Namespace) -> int:
     """Run a command on the installation that the command line names; return the exit status. Raises `StartupError`."""
+    if is_offline_command(args):
+        return run_offline_command(args)
     config = read_config_as_owner(args)
     set_up_logging(config.log)
     if args.command == UPGRADE_CHECK:
@@ -124,10 +127,9 @@ def run_command(args: argparse.Namespace) -> int:
         return check_upgrade(config)
     if args.command == TRANSLATIONS:
         return report_translations(config, args.language, args.is_for_operators)
-    if is_offline_command(args):
-        return run_offline_command(args, config)
     if args.command in _STATELESS:
         return _run_stateless(args, config)
+    finish_interrupted(config.server.state_dir)
     if not creates_state(args):
         require_installation(config.server.state_dir)
     context = open_context(config, load_keys if creates_state(args) else require_keys)

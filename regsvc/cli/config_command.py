@@ -320,9 +320,18 @@ def _write(file: Path, text: str, like: Path | None = None) -> None:
         raise ConfigError(f"{file} cannot be written ({error.strerror}){advice}; nothing was changed.") from error
 
 
+_OF_UNIT: Final = ("server.state_dir", "game.directory", "database.url")
+"""Keys by which the unit's lines say where it may write."""
+
+
 def _next_step(key: str, file: Path, *, is_credential: bool) -> str:
     """Return what to do now, for the key to take effect. systemd reads what it makes a credential of at the start."""
-    places, is_reloaded = SystemPlaces.of_config(file), key.removesuffix(_FILE) in RELOADABLE and not is_credential
+    places = SystemPlaces.of_config(file)
+    if places is not None and key in _OF_UNIT:
+        instance = places.name.partition("@")[2]
+        command = f"companion -i {instance} install" if instance else "companion install"
+        return f"now run: {command}   (it lets the unit write there, and restarts it)"
+    is_reloaded = key.removesuffix(_FILE) in RELOADABLE and not is_credential
     if places is not None:
         return f"it takes effect with: systemctl {'reload' if is_reloaded else 'restart'} {places.name}"
     return f"it takes effect {'on SIGHUP' if is_reloaded else 'at the next start'}"

@@ -15,13 +15,20 @@ from peewee import Database, PeeweeException, SqliteDatabase
 from plugin_bridge.authme.config import Backend
 from regsvc import __version__
 from regsvc.app.app import App
-from regsvc.cli.given_config import actor_name, require_roots_alone
+from regsvc.cli.given_config import (
+    actor_name,
+    find_given_config,
+    read_as_owner,
+    read_config,
+    read_config_as_owner,
+    require_roots_alone,
+    work_as_owner,
+)
 from regsvc.cli.import_command import add_import_options, read_url, run_import
-from regsvc.cli.install.targets import BACKUPS
 from regsvc.cli.transfer.backup import make_backup
 from regsvc.cli.transfer.exporting import STANDARD_OUTPUT, Exporter
 from regsvc.cli.transfer.migrate_to import DatabaseMigration
-from regsvc.cli.transfer.restoring import restore_backup
+from regsvc.cli.transfer.restoring import readable_backup, restore_backup
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.config.places import SystemPlaces, is_installation
 from regsvc.config.sections import Config, ConfigError
@@ -41,6 +48,8 @@ from regsvc.database.migrator import (
 )
 from regsvc.doctor.facts.databases import find_lossy_settings
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
+from regsvc.runtime.backups import note_backup
+from regsvc.runtime.logs import set_up_logging
 from regsvc.runtime.state_lock import StateInUse
 
 _TO_HELP: Final = (
@@ -76,6 +85,13 @@ def add_data_options(command: str, parser: argparse.ArgumentParser) -> None:
         )
     elif command == "restore":
         parser.add_argument("folder", type=Path, metavar="BACKUP", help="a folder made by `companion backup`")
+        parser.add_argument(
+            "--replace",
+            dest="replaces",
+            action="store_true",
+            help="take the place of the installation that is there, which is kept in replaced-DATE in the state "
+            "directory",
+        )
     elif command == "export":
         parser.add_argument("--format", choices=("csv", "json"), default="csv")
         parser.add_argument("--output", metavar="FILE", default=STANDARD_OUTPUT, help="default: standard output")
@@ -94,19 +110,34 @@ def is_offline_command(args: argparse.Namespace) -> bool:
     return args.command == "restore" or (args.command == "migrate" and args.to is not None)
 
 
-def run_offline_command(args: argparse.Namespace, config: Config) -> int:
+def run_offline_command(args: argparse.Namespace) -> int:
     """Run `migrate --to` or `restore`; return the exit status. Raises `StartupError`."""
     try:
         if args.command == "restore":
-            require_roots_alone(args.folder)
-            restore_backup(args.folder, config, clock.now)
-        else:
-            to = read_url(args.to, "--to")
-            source = read_url(args.source, "--from") if args.source is not None else None
-            DatabaseMigration(config, clock.now).move(to, source)
+            _restore(args)
+            return 0
+        config = read_config_as_owner(args)
+        set_up_logging(config.log)
+        to = read_url(args.to, "--to")
+        source = read_url(args.source, "--from") if args.source is not None else None
+        DatabaseMigration(config, clock.now).move(to, source)
     except (TransferProblem, StateInUse, MigrationRunning) as problem:
         return _print_error(problem)
     return 0
+
+
+def _restore(args: argparse.Namespace) -> None:
+    """Restore as the owner of the state directory, also a backup that only root may read."""
+    read_as_owner(find_given_config(args))
+    config = read_config(args)
+    with readable_backup(args.folder, config.server.state_dir) as folder:
+        work_as_owner(config, creates_state=True)
+        set_up_logging(config.log)
+        require_roots_alone(folder)
+        try:
+            restore_backup(folder, config, clock.now, replaces=args.replaces, shown=args.folder)
+        except TransferProblem as problem:
+            raise TransferProblem(str(problem).replace(str(folder), str(args.folder))) from problem
 
 
 def run_data_command(args: argparse.Namespace, app: App) -> int:
@@ -128,7 +159,11 @@ def _back_up(args: argparse.Namespace, app: App) -> int:
     authme = app.context.authme
     authme_file = authme.sqlite_file if authme is not None and authme.backend == Backend.SQLITE else None
     database, keys = app.context.location.database, app.context.keys
-    folder, manifest = make_backup(args.folder, database, authme_file, keys, app.context.now())
+    folder, manifest = make_backup(args.folder, database, authme_file, keys, app.context.now(), app.context.config.file)
+    try:
+        note_backup(app.context.config.server.state_dir, folder, app.context.now())
+    except OSError as error:
+        print(f"warning: the backup is not noted in the state directory: {error.strerror}", file=sys.stderr)
     print(f"backed up {manifest.rows} rows into {folder} and verified them")
     print("warning: the backup holds keys, addresses and password hashes; keep it private", file=sys.stderr)
     if authme is not None and authme_file is None:
@@ -268,7 +303,7 @@ def _words(migration: NumberedMigration) -> str:
 
 def _backup_command(config: Config) -> str:
     places = SystemPlaces.of_config(config.file) if config.file is not None else None
-    folder = BACKUPS / (places.name if places is not None else "companion")
+    folder = (places or SystemPlaces.of_instance(None)).backups
     option = ["--config", str(config.file)] if config.file is not None else []
     return shlex.join(["companion", "backup", str(folder), *option])
 

@@ -48,6 +48,7 @@ from regsvc.runtime.health import BridgeState, count_pending
 from regsvc.runtime.jobs import Job, JobRunner
 from regsvc.runtime.logs import print_error, print_line, set_up_logging
 from regsvc.runtime.reload import Reloader
+from regsvc.runtime.replaced_state import finish_interrupted
 from regsvc.runtime.state_lock import state_lock
 from regsvc.runtime.updates import POLL_INTERVAL as UPDATE_INTERVAL
 from regsvc.users.retention import Retention
@@ -423,6 +424,7 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         log.warning(warning)
     if os.geteuid() == 0:
         log.warning("running as root: run the companion as a user of its own, as companion.service does")
+    finish_interrupted(config.server.state_dir)
     context = open_context(config)
     if context.gate_problem is not None:
         log.warning("%s", context.gate_problem)

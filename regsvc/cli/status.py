@@ -11,8 +11,6 @@ from typing import Any, Final, TypeVar
 
 from regsvc import __version__
 from regsvc.cli.doctor import print_report
-from regsvc.cli.install.targets import BACKUPS
-from regsvc.cli.transfer.backup import find_newest_backup
 from regsvc.config.places import SystemPlaces, is_installation
 from regsvc.config.sections import Config
 from regsvc.core.clock import now
@@ -20,6 +18,7 @@ from regsvc.core.exceptions import locate_exception
 from regsvc.core.units import format_duration
 from regsvc.doctor.facts.facts import Facts, FactUnavailable
 from regsvc.doctor.facts.host import Host, PortClosed, RunningDaemon, find_lock_holder, find_start
+from regsvc.runtime.backups import OLD, find_backups
 
 T = TypeVar("T")
 
@@ -51,8 +50,8 @@ def inspect(facts: Facts) -> dict[str, Any]:
         return _look(look, unknown)
 
     places = SystemPlaces.of_config(config.file) if config.file is not None else None
-    backups = BACKUPS / places.name if places is not None else None
-    backup_at = known(lambda: find_newest_backup(backups)) if backups is not None else None
+    backups = known(lambda: find_backups(config.file, config.server.state_dir))
+    backup_at = backups and backups.newest_at
     tables = known(lambda: facts.own_tables)
     return {
         **_inspect_daemon(facts, places.unit if places is not None else None),
@@ -69,7 +68,7 @@ def inspect(facts: Facts) -> dict[str, Any]:
             "lastError": tables and next(iter(tables.refusals), None),
         },
         "freeBytes": known(lambda: facts.host.free_bytes(config.server.state_dir)),
-        "backups": backups and str(backups),
+        "backups": places and str(places.backups),
         "lastBackupAt": backup_at and backup_at.isoformat(),
         "unknown": list(dict.fromkeys(unknown)),
     }
@@ -159,7 +158,8 @@ def _describe_program(status: Mapping[str, Any]) -> dict[str, Iterable[object]]:
 
 def _describe_work(status: Mapping[str, Any]) -> dict[str, Iterable[object]]:
     listed = (status["health"] or {}).get("allowlist", "unknown")
-    health, mail, free, backup_at = status["health"] or {}, status["mail"], status["freeBytes"], status["lastBackupAt"]
+    health, mail, free = status["health"] or {}, status["mail"], status["freeBytes"]
+    backup_at = status["lastBackupAt"] and datetime.fromisoformat(status["lastBackupAt"])
     oldest, synced, bridge = health.get("oldestMailSeconds"), health.get("syncSeconds"), health.get("bridge", "unknown")
     return {
         "database": (status["database"], health.get("writable") is False and "cannot be written"),
@@ -180,8 +180,9 @@ def _describe_work(status: Mapping[str, Any]) -> dict[str, Iterable[object]]:
         "gates": (bridge == listed == "off" and "none: approvals let nobody in, and bans keep nobody out",),
         "disk": (free is not None and f"{free // _MEBIBYTE:,} MiB free",),
         "backup": (
-            backup_at and f"{_span((now() - datetime.fromisoformat(backup_at)).total_seconds())} ago",
+            backup_at and f"{_span((now() - backup_at).total_seconds())} ago",
             status["backups"] and f"{'in' if backup_at else 'none seen in'} {status['backups']}",
+            backup_at and now() - backup_at > OLD and "which is old: see companion doctor",
         ),
         "unknown": ("; ".join(status["unknown"]),),
     }

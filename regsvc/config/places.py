@@ -16,6 +16,7 @@ from regsvc.config.sections import ConfigError
 LOCATION_FILE: Final = "home.json"
 """File in the state directory that says which database the installation uses; written at its first start."""
 
+BACKUPS: Final = Path("/var/backups")
 _ETC = Path("/etc")
 _VAR_LIB = Path("/var/lib")
 _CREDENTIALS = Path("/run/credentials")
@@ -67,8 +68,27 @@ class SystemPlaces:
         return _VAR_LIB / self.name
 
     @property
+    def record_file(self) -> Path:
+        """The record of `companion install`."""
+        return self.config_file.with_name("installed.json")
+
+    @property
+    def backups(self) -> Path:
+        """The folder of the nightly backups."""
+        return BACKUPS / self.name
+
+    @property
     def unit(self) -> str:
         return f"{self.name}.service"
+
+    @property
+    def backup_unit(self) -> str:
+        return self.unit.replace("companion", "companion-backup", 1)
+
+    @property
+    def backup_timer(self) -> str:
+        """The timer that starts the backups."""
+        return self.backup_unit.replace(".service", ".timer")
 
 
 def find_config_file(given: str | None, instance: str | None, environ: Mapping[str, str]) -> Path | None:

@@ -10,13 +10,25 @@ from regsvc.core.clock import Clock
 from regsvc.core.exceptions import describe_exception, locate_exception
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.core.i18n.sentences import Sentence
-from regsvc.doctor.checks import allowlist, authme, background, config, database, game, holes, host, rules, tables
+from regsvc.doctor.checks import (
+    allowlist,
+    authme,
+    background,
+    backups,
+    config,
+    database,
+    game,
+    holes,
+    host,
+    rules,
+    tables,
+)
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.facts.host import Host, RunningDaemon
 from regsvc.doctor.finding import Check, Finding, Severity, Symptom, check
 
 log = logging.getLogger(__name__)
-_MODULES: Final = (config, database, tables, holes, authme, rules, game, allowlist, host, background)
+_MODULES: Final = (config, database, tables, holes, authme, rules, game, allowlist, host, backups, background)
 
 
 @check(

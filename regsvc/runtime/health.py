@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -87,6 +88,8 @@ class WaitingCounts:
     listed: Mapping[str, int]
     untold_since: datetime | None = None
     """When the oldest message for the team's chats that was not sent yet was enqueued."""
+    backup_time: float = math.nan
+    """When the newest backup was made, in seconds; 0: there is none, NaN: none is expected."""
 
 
 class Health:
@@ -115,7 +118,7 @@ class Health:
         self._timeout = timeout
         self._backlog = CachedCall(self._query_backlog, _MAX_AGE, "health")
         self._lossy = CachedCall(lambda: worker.run(worker.read_lossy), _SETTINGS_MAX_AGE, "durability")
-        self._waiting = CachedCall(lambda: worker.run(_count_waiting), _WORK_MAX_AGE, "waiting work")
+        self._waiting = CachedCall(lambda: worker.run(_count_waiting, installation), _WORK_MAX_AGE, "waiting work")
 
     async def status(self) -> HealthStatus:
         """Return the current status. Problems are part of the status and never raised."""
@@ -192,8 +195,8 @@ def count_pending() -> int:
     return int(User.select(fn.COUNT(User.id)).where(AWAITS_REVIEW).scalar())
 
 
-def _count_waiting() -> WaitingCounts:
-    """Count with four statements."""
+def _count_waiting(installation: InstallationWatch) -> WaitingCounts:
+    """Count with four statements, and look for the newest backup."""
     disputed = SyncRecord.select(fn.COUNT(SyncRecord.username_key)).where(
         SyncRecord.plugin_state == "conflict", SyncRecord.conflict.is_null(False)
     )
@@ -202,4 +205,4 @@ def _count_waiting() -> WaitingCounts:
     is_untold = (OutboxEntry.kind == "team_chat") & OutboxEntry.outcome.is_null()
     oldest = OutboxEntry.select(OutboxEntry.created_at).where(is_untold).order_by(OutboxEntry.id).first()
     untold_since = None if oldest is None else oldest.created_at
-    return WaitingCounts(count_pending(), int(disputed.scalar()), listed, untold_since)
+    return WaitingCounts(count_pending(), int(disputed.scalar()), listed, untold_since, installation.find_backup_time())

@@ -1,10 +1,12 @@
 """The installation that this process serves: what identifies it, and whether its files are still there."""
 
 import logging
+import math
 from pathlib import Path
 from typing import Final
 
 from regsvc.database.location import find_installation_fingerprint
+from regsvc.runtime.backups import find_backups
 
 log = logging.getLogger(__name__)
 
@@ -20,9 +22,10 @@ class InstallationWatch:
     The process would go on with the removed file, and everything written to it would be lost at its end. Methods block.
     """
 
-    def __init__(self, state_dir: Path, database_file: Path | None) -> None:
-        """`database_file` None: our database is on a server."""
+    def __init__(self, state_dir: Path, database_file: Path | None, config_file: Path | None = None) -> None:
+        """`database_file` None: our database is on a server. `config_file` says where backups are made each night."""
         self._state_dir = state_dir
+        self._config_file = config_file
         self._files = {_STATE_DIR: state_dir} | ({_DATABASE: database_file} if database_file is not None else {})
         self._opened: dict[str, FileId | None] = {}
         self.fingerprint = find_installation_fingerprint(state_dir)
@@ -34,6 +37,13 @@ class InstallationWatch:
         """Remember which files are in use from now on."""
         self.fingerprint = find_installation_fingerprint(self._state_dir)
         self._opened = {what: _file_id(path) for what, path in self._files.items()}
+
+    def find_backup_time(self) -> float:
+        """Return the time of the newest backup, as `Backups.timestamp` tells it; NaN if they may not be looked for."""
+        try:
+            return find_backups(self._config_file, self._state_dir).timestamp
+        except OSError:
+            return math.nan
 
     def has_changed(self, is_open: bool) -> bool:
         """Return whether the files in use were removed, or are back, while our database is, or is not, open."""

@@ -209,6 +209,10 @@ class Metrics:
         self._restart_needed = self._gauge(
             "companion_restart_needed", "1: a config file has changed in a way that needs a restart of the companion."
         )
+        self._backup_time = self._gauge(
+            "companion_backup_last_timestamp_seconds",
+            "Time of the newest backup known here; 0: there is none, NaN: nightly ones are not used, or it is unknown.",
+        )
         self._pending_users = self._gauge("companion_users_pending", "Users who wait for a review.")
         self._disputed_players = self._gauge(
             "companion_players_disputed",
@@ -289,6 +293,7 @@ class Metrics:
         self._oldest_mail.set(_UNKNOWN if mails is None else age.total_seconds() if age else 0)
         untold = waiting.untold_since if waiting else None
         self._untold_since.set(_UNKNOWN if waiting is None else untold.timestamp() if untold else 0)
+        self._backup_time.set(waiting.backup_time if waiting else _UNKNOWN)
         self._pending_users.set(waiting.pending_users if waiting else _UNKNOWN)
         self._disputed_players.set(waiting.disputed_players if waiting else _UNKNOWN)
         return generate_latest(self._registry)

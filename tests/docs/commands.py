@@ -58,6 +58,10 @@ class Step:
     after: str = ""
 
 
+MACHINE_DIED = Step(
+    "docs/my-machine-died.md", "apt install", before="cd /dist", after="companion install || [ $? -le 4 ]"
+)
+"""What a new machine is given; the last command is run where no terminal is."""
 WITH_NOTHING = (Step("docs/install.md", "apt install", before="cd /dist"),)
 WITH_PACKAGE = (
     Step("docs/team.md", "companion token create"),
@@ -86,6 +90,14 @@ WITH_PACKAGE = (
         "tar xzpf survival.tar.gz",
         before="rm -r /etc/companion@survival /var/lib/companion@survival /srv/survival",
         after="companion -i survival users list | grep -q Bob; companion -i survival uninstall --purge --yes",
+    ),
+    Step(
+        MACHINE_DIED.page,
+        MACHINE_DIED.begins,
+        before="cd /dist; cp -a $(ls -d /var/backups/companion/companion-* | tail -n 1) /root/BACKUP; chmod 700 /root;"
+        "systemctl stop companion",
+        after="[ -d /var/lib/companion/replaced-* ]; companion users list | grep -q Alice; systemctl start companion;"
+        "rm -r /root/BACKUP",
     ),
     Step("docs/reference.md", "systemctl disable --now companion\ncompanion unlock-all"),
     Step("docs/upgrade.md", "systemctl stop companion"),

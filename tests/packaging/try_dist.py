@@ -1,8 +1,8 @@
 """Trial of what `make dist` has built, in a fresh Debian with a real systemd, as root and with the network.
 
-`python -m tests.packaging.try_dist DIST FOLDER` is the long form of test_distributions.py. It needs debootstrap, and
-takes systemd-nspawn from Debian's package where it is not installed. What the kernel does not allow is told as NOT
-TRIED. The exit status is 1 if something fails, or nothing could be tried.
+`python -m tests.packaging.try_dist DIST FOLDER [STORY ...]` is the long form of test_distributions.py. It needs
+debootstrap, and takes systemd-nspawn from Debian's package where it is not installed. What the kernel does not allow is
+told as NOT TRIED. The exit status is 1 if something fails, or nothing could be tried.
 """
 
 import os
@@ -19,6 +19,7 @@ from pathlib import Path
 from tests.docs.commands import (
     BY_HAND,
     DROP_IN,
+    MACHINE_DIED,
     WITH_NOTHING,
     WITH_PACKAGE,
     WITH_WHEEL,
@@ -32,6 +33,7 @@ from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table, find_player
 from tests.support.authme.game_server import GameServer
 from tests.support.authme.row_audit import is_locked
+from tests.support.peers.smtp import MailServer
 from tests.support.ports import free_port
 
 GAME = "/srv/minecraft"
@@ -256,6 +258,52 @@ def the_wheel_is_installed_runs_and_goes(debian: Debian) -> None:
     assert left.count("No such file") == 3, left
 
 
+def a_new_machine_takes_over(debian: Debian) -> None:
+    """Alice is approved, and her mail waits, when the machine dies with AuthMe's file and all but a backup and /etc."""
+    debian.output("apt-get install -y -qq --no-install-recommends /dist/companion_*.deb")
+    debian.install_server()
+    until(debian.is_ready, 30, "ready")
+    made = "companion users create Alice --email alice@example.org --password-stdin"
+    debian.output(made, typed="alices-secret\n")
+    debian.output("systemctl start companion-backup; systemctl stop companion")
+    new = Debian(debian.root.with_name("second"), debian.dist)
+    new.ports = debian.ports
+    backup = sorted((debian.root / "var/backups/companion").glob("companion-*"))[-1]
+    shutil.copytree(backup, new.root / "root/BACKUP")  # as root's, in a folder that nobody else may enter
+    shutil.copytree(debian.root / "etc/companion/secrets", new.root / "etc/companion/secrets")
+    (new.root / "root").chmod(0o700)
+    smtp = MailServer()
+    smtp.start()
+    try:
+        with booted(new, find_nspawn(debian.root.parent), new.root.with_name("second-boot")):
+            assert new.process, "the new machine does not boot"
+            take_over(new, smtp)
+    finally:
+        smtp.stop()
+    debian.output("companion uninstall --purge --yes; apt-get purge -y -qq companion; rm -r /var/backups/companion*")
+
+
+def take_over(new: Debian, smtp: MailServer) -> None:
+    type_lines(new, MACHINE_DIED)
+    told = new.output("companion restore --replace /root/BACKUP || true", accepted=(0, 1))
+    assert "stop it first" in told, told
+    until(new.is_ready, 30, "ready")
+    assert new.output("systemctl is-enabled companion companion-backup.timer").split() == ["enabled"] * 2
+    new.output(f"install -m 600 -o games-owner /root/BACKUP/authme.db {GAME}/plugins/AuthMe/authme.db")
+    given = {"mail.port": smtp.port, "mail.security": "none", "mail.username": ""}
+    new.output("\n".join(f"companion config set {key} '{value}'" for key, value in given.items()))
+    new.output("systemctl restart companion")
+    until(new.is_ready, 30, "ready")
+    asked = "urllib.request.Request(sys.argv[1], sys.argv[2].encode(), {'Content-Type': 'application/json'})"
+    script = f"import sys, urllib.request; print(urllib.request.urlopen({asked}, timeout=20).status)"
+    login = '{"username": "Alice", "password": "alices-secret"}'
+    url = f"http://127.0.0.1:{new.ports['']}/api/login"
+    assert new.output(f"python3 -c \"{script}\" {url} '{login}'") == "200"
+    until(lambda: bool(smtp.letters_to("alice@example.org")), 120, "the mail that waited")
+    assert not is_locked(find_player(table_of(new), "alice") or {"password": "!locked!"})
+    assert new.run("ls -A /var/lib/companion").stdout.count(".backup-of-root") == 0
+
+
 def table_of(debian: Debian) -> AuthMeTable:
     return AuthMeTable(SqliteFile(debian.root / GAME[1:] / "plugins/AuthMe/authme.db"))
 
@@ -271,18 +319,20 @@ STORIES = (
     the_commands_of_the_pages_work,
     a_service_made_by_hand_runs,
     the_wheel_is_installed_runs_and_goes,
+    a_new_machine_takes_over,
 )
 
 
 def main() -> int:
     """Run the stories; return the exit status."""
     dist, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    chosen = [story for story in STORIES if not sys.argv[3:] or story.__name__ in sys.argv[3:]]
     subprocess.run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=dist, check=True)
     debian = Debian(folder / "root", dist)
     make_root(debian, folder)
     failed = []
     with booted(debian, find_nspawn(folder), folder):
-        for story in STORIES if debian.process else ():
+        for story in chosen if debian.process else ():
             name, began = story.__name__.replace("_", " "), time.monotonic()
             try:
                 story(debian)
@@ -294,10 +344,11 @@ def main() -> int:
             else:
                 print(f"ok         {name} ({time.monotonic() - began:.0f} s)", flush=True)
     if debian.process:
-        print(f"{len(failed)} of {len(STORIES)} failed" if failed else "everything that was tried works")
+        print(f"{len(failed)} of {len(chosen)} failed" if failed else "everything that was tried works")
     if failed or not debian.process:
         return 1
     shutil.rmtree(debian.root)
+    shutil.rmtree(debian.root.with_name("second"))
     return 0
 
 
@@ -326,6 +377,7 @@ def make_root(debian: Debian, folder: Path) -> None:
     AuthMeLike(table).register("Bob", "bobs-secret")
     made = f"useradd --system games-owner && chown -R games-owner: {GAME} && install -d -o games-owner {WORK}"
     subprocess.run(["chroot", root, "sh", "-c", made], env=ENVIRONMENT, check=True)
+    subprocess.run(["cp", "--archive", root, root.with_name("second")], check=True)  # another machine, as new
 
 
 def find_nspawn(folder: Path) -> str:
@@ -344,6 +396,7 @@ def booted(debian: Debian, nspawn: str, folder: Path) -> Iterator[None]:
     """Boot the machine; `process` stays 0 if systemd does not come up. It is off afterwards."""
     command = [nspawn, "-bD", str(debian.root), "--register=no", "--keep-unit", "--console=pipe"]
     environment = {**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}
+    folder.mkdir(exist_ok=True)
     with (folder / "boot.log").open("wb") as log:
         running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
     try:

@@ -26,6 +26,7 @@ _AREAS: Final = {
     "mail": "Mail",
     "secrets": "Secrets",
     "machine": "The machine",
+    "backup": "Backups",
     "sync": "The sync",
     "outbox": "Mail, webhook and console messages",
     "team": "The team",

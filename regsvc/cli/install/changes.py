@@ -21,10 +21,9 @@ import msgspec
 
 from regsvc.cli.install.settings import InstallProblem
 from regsvc.cli.install.targets import Target
-from regsvc.config.places import LOCATION_FILE, SystemPlaces
+from regsvc.config.places import LOCATION_FILE
 from regsvc.core.safe_paths import located, open_file, open_folder, replace_file
 
-_NAME: Final = "installed.json"
 NEW: Final = "new"
 CHANGED: Final = "changed"
 RIGHTS: Final = "owner or mode changed"
@@ -37,26 +36,26 @@ SAME: Final = "as it should be"
 class InstallRecord:
     """The user of an installation, and SHA-256 digests of the files that were written, by path ("" for a secret).
 
-    `installation` is the id in its state directory, None before one was seen there.
+    `installation` is the id in its state directory, None before one was seen there. `unfinished` are the digests of
+    what a run is writing that has not started everything yet; None once one has, which is written last.
+    `has_backups`: whether nightly backups were chosen, None if that is not known.
     """
 
     user: str
     files: dict[str, str] = field(default_factory=dict)
     installation: str | None = None
+    unfinished: dict[str, str] | None = None
+    has_backups: bool | None = None
 
     def is_ours(self, path: Path, content: str) -> bool:
-        """Return whether the file still holds what was written."""
-        return self.files.get(str(path)) == digest_of(content)
+        """Return whether the file still holds what was written, or what a run that did not finish has written."""
+        written = (self.files.get(str(path)), (self.unfinished or {}).get(str(path)))
+        return digest_of(content) in written
 
 
 def digest_of(content: str) -> str:
     """Return the SHA-256 digest of a file's text."""
     return hashlib.sha256(content.encode()).hexdigest()
-
-
-def record_file(places: SystemPlaces) -> Path:
-    """Return the path of the record, beside the config."""
-    return places.config_file.with_name(_NAME)
 
 
 def read_record(file: Path) -> InstallRecord | None:

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from regsvc.cli.config_command import find_key
+from regsvc.cli.install.changes import InstallRecord
 from regsvc.cli.install.settings import (
     BASE_URL,
     GAME_DIRECTORY,
@@ -33,6 +34,7 @@ from regsvc.cli.install.settings import (
     Settings,
     command_of,
     describe_gate,
+    describe_roots_game,
     find_free_port,
     find_game_directory,
     find_mail_account,
@@ -44,7 +46,7 @@ from regsvc.cli.install.settings import (
     parse_setting,
     read_values,
 )
-from regsvc.cli.install.targets import BACKUPS, drop_in_file
+from regsvc.cli.install.targets import drop_in_file
 from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces
 from regsvc.config.sections import ConfigError
@@ -56,6 +58,7 @@ from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure
 from regsvc.notifications.mail.backends import make_mail_backend
 
 T = TypeVar("T")
+_ROOT: Final = "root"
 _TLS_PORT: Final = 465
 _FIRST_FREE_PORT: Final = 1024
 _IP_ADDRESS: Final = re.compile(r"[0-9.]+|.*:.*")
@@ -152,8 +155,8 @@ class Collector:
         self._answers: dict[str, object] = {}
         self._password = _read_password(args.mail_password_file)
 
-    def collect(self, known_user: str | None) -> Settings:
-        """Return all settings; `known_user` is the user of the installation that is there already.
+    def collect(self, record: InstallRecord | None) -> Settings:
+        """Return all settings; `record` is that of the installation that is there already.
 
         Raises `InstallProblem` for what is missing or wrong, and `ConfigError` for a broken config.
         """
@@ -164,19 +167,21 @@ class Collector:
         while True:
             self._values = present | self._given
             try:
-                return self._collect(known_user, is_first=not present)
+                return self._collect(record, is_first=not present)
             except Instead:
                 print("From the beginning; what you have typed is in brackets.")
 
-    def _collect(self, known_user: str | None, *, is_first: bool) -> Settings:
+    def _collect(self, record: InstallRecord | None, *, is_first: bool) -> Settings:
         if self._terminal is None:
             self._require_values(GAME_DIRECTORY, BASE_URL)
         self._complete(
             GAME_DIRECTORY, "Folder of the game server", find_game_directory(self._args.instance), self._a_server
         )
         print(describe_gate(Path(str(self._values[GAME_DIRECTORY]))))
-        user = self._args.user or known_user or self._find_user()
+        user = self._args.user or (record.user if record is not None else self._find_user())
         _require_user(user)
+        if user == _ROOT:
+            print("warning: it will run as root: a hole in it opens the whole machine")
         self._complete(
             BASE_URL, "Address at which players reach the companion, such as https://play.example.org", "", _an_address
         )
@@ -198,7 +203,7 @@ class Collector:
             players = asks.ask(question, self._answers.get(question, _PLAYERS), _a_number)
             self._answers[question] = players
         self._allow_players(players or 0)
-        return Settings(self._places, user, dict(self._values), self._password, self._choose_backups())
+        return Settings(self._places, user, dict(self._values), self._password, self._choose_backups(record))
 
     def _choose_port(self) -> None:
         if PORT not in self._values:
@@ -224,13 +229,18 @@ class Collector:
         if self._args.mail_test:
             self._require_mail(self._args.mail_test)
 
-    def _choose_backups(self) -> bool | None:
+    def _choose_backups(self, record: InstallRecord | None) -> bool | None:
         """Return whether nightly backups are wanted; None where it was installed before, and nothing else is said."""
         if self._args.backup is not None:
             return bool(self._args.backup)
-        if self._inside(drop_in_file(self._places.unit)).exists():
+        is_there = self._inside(
+            drop_in_file(self._places.unit)
+        ).exists()  # a purge takes the units' lines and the timer
+        if is_there and record is not None and record.unfinished is None:
             return None
-        question = f"Make a backup every night, in {BACKUPS / self._places.name}?"
+        if record is not None and record.has_backups is not None:
+            return record.has_backups
+        question = f"Make a backup every night, in {self._places.backups}?"
         return self._terminal is None or self._terminal.confirm(question, default=True)
 
     def _allow_players(self, players: int) -> None:
@@ -308,15 +318,28 @@ class Collector:
         return written
 
     def _find_user(self) -> str:
-        owner = find_owner(self._places.config_file.parent / str(self._values[GAME_DIRECTORY]))
+        game = self._places.config_file.parent / str(self._values[GAME_DIRECTORY])
+        owner = find_owner(game)
         if self._terminal is not None:
+            if owner == _ROOT:
+                print(f"  {describe_roots_game(game)}")
             question = "User who runs it: the owner of AuthMe's folder, as both write one file on SQLite"
-            answer = self._terminal.ask(question, self._answers.get(question, owner), _a_user)
+            usual = owner if owner != _ROOT else None
+            answer = self._terminal.ask(question, self._answers.get(question, usual), self._a_careful_user)
             self._answers[question] = answer
             return answer or ""
+        if owner == _ROOT:
+            raise InstallProblem(f"--user is missing: {describe_roots_game(game)} (or --user root, all the same)", 2)
         if owner is None:
             raise InstallProblem("--user is missing: AuthMe's folder has no owner that could be used instead", status=2)
         return owner
+
+    def _a_careful_user(self, written: str) -> str:
+        assert self._terminal is not None
+        user = _a_user(written)
+        if user == _ROOT and not self._terminal.confirm("  Run a web service as root all the same?", default=False):
+            raise ValueError("name another user")
+        return user
 
     def _ask_for_mail(self, terminal: Terminal) -> None:
         """Ask how mails are sent, and send a test mail, until the host is content."""

@@ -23,7 +23,6 @@ from regsvc.cli.install.changes import (
     is_blank,
     read_home,
     read_record,
-    record_file,
     record_text,
 )
 from regsvc.cli.install.collecting import Collector, Terminal
@@ -38,10 +37,8 @@ from regsvc.cli.install.settings import (
     state_dir_of,
 )
 from regsvc.cli.install.targets import (
-    BACKUPS,
     UNITS,
     Target,
-    backup_timer,
     drop_in_file,
     is_template,
     list_targets,
@@ -50,6 +47,7 @@ from regsvc.cli.install.targets import (
 from regsvc.config.places import LOCATION_FILE, SystemPlaces, is_installation
 from regsvc.config.sections import ConfigError
 from regsvc.core.safe_paths import find_foreign_folder, open_folder
+from regsvc.runtime.backups import is_timer_enabled
 
 _SYSTEMD_RUNS: Final = Path("/run/systemd/system")
 _DOCTOR_BROKEN: Final = 2
@@ -137,8 +135,8 @@ def install(args: argparse.Namespace) -> int:
     tree, places = Tree(root), SystemPlaces.of_instance(args.instance)
     _require_roots_alone(tree, places)
     require_readable(tree.inside(places.config_file), args.command)
-    old = read_record(tree.inside(record_file(places)))
-    settings = Collector(args, root, terminal).collect(old.user if old is not None else None)
+    old = read_record(tree.inside(places.record_file))
+    settings = Collector(args, root, terminal).collect(old)
     program = find_program(settings.user, root)
     with tree.opened(settings.state_dir) as state:
         if state is not None:
@@ -153,15 +151,24 @@ def install(args: argparse.Namespace) -> int:
     if args.dry_run:
         print("nothing was written (--dry-run)")
         return 0
+    if old is not None and old.unfinished:
+        print("the last `companion install` did not get to its end; this one does what is left")
     is_changed = any(change.is_needed for change in changes)
     if is_changed and terminal is not None and not terminal.confirm("Write this?", default=True):
         print("nothing was written")
         return 1
-    _write(tree, settings, changes, old)
+    record = _write(tree, settings, changes, old)
     if root != Path("/"):
-        print(f"prepared in {root}; nothing was checked or started there")
+        print(f"prepared in {root}; nothing was checked or started there: run `companion install` there")
         return 0
-    return _check_and_start(settings, program, terminal, is_changed=is_changed, may_start=not args.no_start)
+    is_changed = is_changed or old is None or old.unfinished is not None
+    status, is_finished = _check_and_start(
+        settings, program, terminal, record, is_changed=is_changed, may_start=not args.no_start
+    )
+    if is_finished and record.unfinished is not None:
+        record.unfinished = None
+        tree.write(Target(places.record_file, 0o644, content=record_text(record)))
+    return status
 
 
 def _is_edited(text: str, config: Path, record: InstallRecord | None) -> bool:
@@ -218,26 +225,43 @@ def _require_sound(changes: list[Change], config: Path) -> None:
                 print(f"warning: {warning}")
 
 
-def _write(tree: Tree, settings: Settings, changes: list[Change], old: InstallRecord | None) -> None:
+def _write(tree: Tree, settings: Settings, changes: list[Change], old: InstallRecord | None) -> InstallRecord:
+    """Write what is needed, the config last: while it is missing, the next run asks everything again.
+
+    The record says before what is going to be written, and is returned; it stays unfinished where anything is.
+    """
+
     def check(folder: int) -> None:  # again, since it may have been exchanged
         require_own_state(folder, settings, old)
 
+    record = InstallRecord(settings.user, dict(old.files) if old is not None else {})
+    record.has_backups = settings.has_backups if settings.has_backups is not None or old is None else old.has_backups
+    record.installation = old.installation if old is not None else None
+    written = {
+        str(change.target.path): "" if change.target.is_secret else digest_of(change.target.content)
+        for change in changes
+        if change.target.content is not None and change.kind != EDITED and not change.target.is_adapted
+    }
+    place, is_needed = settings.places.record_file, any(change.is_needed for change in changes)
+    if old is None or old.unfinished is not None or settings.has_backups is not None:
+        record.unfinished = {}
+    if is_needed:
+        record.unfinished = written
+        tree.write(Target(place, 0o644, content=record_text(record)))
     left: list[str] = []
-    for change in changes:
+    for change in sorted(changes, key=lambda change: change.target.path == settings.places.config_file):
         if change.is_needed:
             is_state = change.target.path == settings.state_dir
             left += tree.write(change.target, check) if is_state else tree.write(change.target)
     for path in left:
         print(f"{path}: left as it is, since it is not the former owner's alone")
-    record = InstallRecord(settings.user, dict(old.files) if old is not None else {})
-    record.installation = _find_own_id(tree, settings) or (old.installation if old is not None else None)
-    for change in changes:
-        content = change.target.content
-        if content is not None and change.kind != EDITED and not change.target.is_adapted:
-            record.files[str(change.target.path)] = "" if change.target.is_secret else digest_of(content)
-    target = Target(record_file(settings.places), 0o644, content=record_text(record))
+    record.installation = _find_own_id(tree, settings) or record.installation
+    record.files |= written
+    if record.unfinished is not None:
+        record.unfinished = {}
     if record != old:
-        tree.write(target)
+        tree.write(Target(place, 0o644, content=record_text(record)))
+    return record
 
 
 def _find_own_id(tree: Tree, settings: Settings) -> str | None:
@@ -246,19 +270,34 @@ def _find_own_id(tree: Tree, settings: Settings) -> str | None:
 
 
 def _check_and_start(
-    settings: Settings, program: list[str], terminal: Terminal | None, *, is_changed: bool, may_start: bool
-) -> int:
-    """Check what was installed, start it, and say what is left to do; return the exit status."""
-    status = _start(settings, program, terminal, is_changed=is_changed, may_start=may_start)
+    settings: Settings,
+    program: list[str],
+    terminal: Terminal | None,
+    record: InstallRecord,
+    *,
+    is_changed: bool,
+    may_start: bool,
+) -> tuple[int, bool]:
+    """Check what was installed, start it, and say what is left to do.
+
+    Returns the exit status, and whether everything runs as it was chosen.
+    """
+    outcome = _start(settings, program, terminal, record, is_changed=is_changed, may_start=may_start)
     if steps := list_steps(settings):
         print("Left for you:")
         print("\n".join(f"  {step}" for step in steps))
-    return status
+    return outcome
 
 
 def _start(
-    settings: Settings, program: list[str], terminal: Terminal | None, *, is_changed: bool, may_start: bool
-) -> int:
+    settings: Settings,
+    program: list[str],
+    terminal: Terminal | None,
+    record: InstallRecord,
+    *,
+    is_changed: bool,
+    may_start: bool,
+) -> tuple[int, bool]:
     config, unit = settings.places.config_file, settings.places.unit
     print(f"\ncompanion doctor --config {config}:", flush=True)
     is_broken = run_companion(program, "doctor", "--config", str(config)).returncode == _DOCTOR_BROKEN
@@ -267,30 +306,47 @@ def _start(
     if not is_systemd and may_start:
         command = shlex.join([*program, "serve", "--config", str(config)])
         print(f"systemd is not running here: start it as {settings.user} with\n  {command}")
-        return status
+        return status, False
     if is_broken and terminal is not None:
         may_start = may_start and terminal.confirm("Something is broken. Start it all the same?", default=True)
     if is_systemd:
         systemctl("daemon-reload")
     if not may_start:
-        timer = f" {backup_timer(settings.places)}" if settings.has_backups else ""
+        timer = f" {settings.places.backup_timer}" if settings.has_backups else ""
         print(f"not started; start it with: systemctl enable --now {unit}{timer}")
-        return status
+        return status, False
     verb = "restart" if is_changed else "start"
     if not (systemctl("enable", unit) and systemctl(verb, unit)):
         print(f"{unit} did not start; read why with: journalctl -u {unit} -n 50", file=sys.stderr)
-        return 1
+        return 1, False
     print(f"{unit} is running; watch it with: journalctl -u {unit} -f")
-    is_switched = settings.has_backups is None or _switch_backups(settings.places, is_on=settings.has_backups)
-    return status if is_switched else 1
+    if settings.has_backups is not None:
+        is_switched = _switch_backups(settings.places, is_on=settings.has_backups)
+    else:
+        is_switched = True
+        _tell_of_backups(settings.places, record)
+    return (status if is_switched else 1), is_switched
+
+
+def _tell_of_backups(places: SystemPlaces, record: InstallRecord) -> None:
+    """Say so if no nightly backups are made that nobody has declined, as after an earlier version's interrupted run."""
+    if record.has_backups is not False and not is_timer_enabled(places.backup_timer):
+        print(
+            f"no nightly backups: {places.backup_timer} is disabled; switch them on with `companion install --backup`, "
+            "or --no-backup if they are not wanted"
+        )
 
 
 def _switch_backups(places: SystemPlaces, *, is_on: bool) -> bool:
     """Start or stop the timer; return whether it is as wanted. (There may be none to stop.)"""
-    timer = backup_timer(places)
+    timer = places.backup_timer
     is_done = systemctl("enable" if is_on else "disable", "--now", timer)
+    if is_on and not is_done:
+        print(
+            f"no nightly backups: {timer} cannot be enabled; read why with: systemctl status {timer}", file=sys.stderr
+        )
     if is_on and is_done:
-        print(f"backups every night: {timer}, into {BACKUPS / places.name}")
+        print(f"backups every night: {timer}, into {places.backups}")
     return is_done or not is_on
 
 
@@ -360,10 +416,10 @@ def uninstall(args: argparse.Namespace) -> int:
         raise InstallProblem("only root can uninstall it: run it with sudo")
     places, tree = SystemPlaces.of_instance(args.instance), Tree(Path(args.root).absolute())
     _require_roots_alone(tree, places)
-    record = read_record(tree.inside(record_file(places)))
+    record = read_record(tree.inside(places.record_file))
     if record is None:
         raise InstallProblem(
-            f"{record_file(places)} is missing: `companion install` did not install {places.name}, so this cannot "
+            f"{places.record_file} is missing: `companion install` did not install {places.name}, so this cannot "
             "remove it; docs/reference.md says how to do it by hand"
         )
     _confirm(args, places)
@@ -374,7 +430,7 @@ def uninstall(args: argparse.Namespace) -> int:
     if args.purge:
         _require_backup(state, is_here=is_here)
     if is_here and _SYSTEMD_RUNS.is_dir():
-        systemctl("disable", "--now", places.unit, backup_timer(places))
+        systemctl("disable", "--now", places.unit, places.backup_timer)
     if is_here and is_installation(state):
         if not args.keep_locks:
             _unlock_all(program, places)
@@ -433,7 +489,7 @@ def _unlock_all(program: list[str], places: SystemPlaces) -> None:
 
 def _back_up(program: list[str], places: SystemPlaces, tree: Tree, state_dir: Path) -> None:
     """Make a backup as the owner of the state, who must be able to write where it goes."""
-    folder = BACKUPS / places.name
+    folder = places.backups
     backups = open_folder(folder, tree.root, mode=0o700)
     try:
         with tree.opened(state_dir) as state:
@@ -459,8 +515,8 @@ def _remove_files(tree: Tree, places: SystemPlaces, record: InstallRecord, *, is
         else:
             _remove(tree, path, record)
     if not is_purge:
-        text = record_text(InstallRecord(record.user, kept))
-        tree.write(Target(record_file(places), 0o644, content=text))
+        text = record_text(InstallRecord(record.user, kept, unfinished={}, has_backups=record.has_backups))
+        tree.write(Target(places.record_file, 0o644, content=text))
 
 
 def _remove(tree: Tree, path: Path, record: InstallRecord) -> None:

@@ -136,12 +136,28 @@ def _list_matches(pattern: str) -> Iterator[Path]:
 
 
 def find_owner(game_directory: Path) -> str | None:
-    """Return the user who owns AuthMe's folder, or the game server's; None for root and for unknown users."""
+    """Return the user who owns AuthMe's folder, or the game server's; None for unknown users."""
     for folder in (game_directory / AUTHME, game_directory):
         with suppress(OSError, KeyError):
-            owner = pwd.getpwuid(status_of(folder).st_uid)
-            return owner.pw_name if owner.pw_uid else None
+            return pwd.getpwuid(status_of(folder).st_uid).pw_name
     return None
+
+
+def describe_roots_game(game_directory: Path) -> str:
+    """Return what to do where the game runs as root.
+
+    The game as root can write files of any owner, and SQLite gives the journals that root makes to the owner of the
+    database, so that both can use AuthMe's file.
+    """
+    folder = game_directory if keeps_list_of(game_directory) else game_directory / AUTHME
+    give = (
+        "" if not writes_authme_file(game_directory) and folder != game_directory else f"chown -R companion: {folder}; "
+    )
+    return (
+        f"the game in {game_directory} belongs to root, and so runs as root. As root, one hole in the companion, a web "
+        "service, would open the whole machine. Let it have a user of its own, which the game as root does not notice: "
+        f"useradd --system companion; {give}companion install --user companion"
+    )
 
 
 def writes_authme_file(game_directory: Path) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from regsvc.cli.config_command import with_value
 from regsvc.cli.install.settings import (
@@ -23,7 +23,6 @@ from regsvc.cli.install.settings import (
 from regsvc.cli.shipped_files import read_shipped
 from regsvc.config.places import LOCATION_FILE, SystemPlaces
 
-BACKUPS: Final = Path("/var/backups")
 UNITS: Final = Path("/etc/systemd/system")
 PACKAGED_UNITS: Final = (Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
 _DROP_IN_HEADER: Final = "# Written by `companion install`. Put lines of your own into another file: systemctl edit."
@@ -88,7 +87,7 @@ def list_targets(
         file = places.secrets_dir / _mail_secret(settings)
         yield Target(file, 0o600, content=f"{settings.mail_password}\n", is_secret=True)
     yield Target(settings.state_dir, 0o700, owner=settings.user, group=group)
-    yield Target(BACKUPS / places.name, 0o700, owner=settings.user, group=group)
+    yield Target(places.backups, 0o700, owner=settings.user, group=group)
     yield Target(folder / "proxy", 0o755)
     for name in ("Caddyfile", "nginx-http.conf", "nginx.conf"):
         shipped = read_shipped(f"packaging/proxy/{name}")
@@ -108,7 +107,7 @@ def list_targets(
             *_exec_lines(places.unit, program),
             *_writable_folders(settings),
         ],
-        backup_unit(places): [*_backup_source(settings), *_exec_lines(backup_unit(places), program)],
+        places.backup_unit: [*_backup_source(settings), *_exec_lines(places.backup_unit, program)],
     }
     for name, lines in own_lines.items():
         drop_in = drop_in_file(name)
@@ -118,18 +117,8 @@ def list_targets(
 
 def shared_units(places: SystemPlaces) -> list[Path]:
     """Return the paths of the units: daemon, backup and its timer. All servers of many share templates."""
-    names = (places.unit, backup_unit(places), backup_timer(places))
+    names = (places.unit, places.backup_unit, places.backup_timer)
     return [UNITS / _unit_name(name) for name in names]
-
-
-def backup_unit(places: SystemPlaces) -> str:
-    """Return the name of the unit that makes a backup."""
-    return places.unit.replace("companion", "companion-backup", 1)
-
-
-def backup_timer(places: SystemPlaces) -> str:
-    """Return the name of the timer that starts the backups."""
-    return backup_unit(places).replace(".service", ".timer")
 
 
 def drop_in_file(unit: str) -> Path:
@@ -203,6 +192,9 @@ def _writable_folders(settings: Settings) -> list[str]:
         folders.append(f"-{settings.game_directory}")
     if settings.state_dir != settings.places.state_dir:
         folders.append(str(settings.state_dir))
+    url = str(settings.values.get("database.url", ""))
+    if url.startswith("sqlite:////"):
+        folders.append(f"-{Path(unquote(url.removeprefix('sqlite:///'))).parent}")
     return ["ReadWritePaths=", *(f"ReadWritePaths={_quoted(folder)}" for folder in folders)]
 
 

@@ -10,9 +10,9 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -34,23 +34,24 @@ from regsvc.cli.transfer.tables import (
     list_tables,
     write_tables,
 )
+from regsvc.config.places import BACKUPS
 from regsvc.core.progress import Progress
 from regsvc.core.safe_paths import open_regular_file, read_text_file
 from regsvc.database.engine import TolerantSqlite
 from regsvc.database.models import Installation
+from regsvc.runtime.backups import NAME_FORMAT, UNFINISHED
 
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = "companion-backup"
 OUR_FILE: Final = "companion.db"
 AUTHME_FILE: Final = "authme.db"
 TABLES: Final = "tables"
+CONFIG_FILE: Final = "companion.toml"
 _PAGES: Final = 100  # 400 KB: locks AuthMe's file for about a millisecond at a time
 _TIMEOUT: Final = 60.0  # seconds
 _PAUSE: Final = 0.05  # seconds, in which our own writers get their turn
 log = logging.getLogger(__name__)
-_UNFINISHED: Final = ".unfinished"
-_CONTENTS: Final = {INSTALLATION_KEY_FILE, SIGNING_KEY_FILE, OUR_FILE, AUTHME_FILE, TABLES, MANIFEST}
-_NAME: Final = "companion-%Y%m%d-%H%M%S"
+_CONTENTS: Final = {INSTALLATION_KEY_FILE, SIGNING_KEY_FILE, OUR_FILE, AUTHME_FILE, TABLES, MANIFEST, CONFIG_FILE}
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,21 @@ def read_manifest(folder: Path) -> Manifest:
     except (FileNotFoundError, NotADirectoryError):
         raise TransferProblem(f"{folder} is not a backup: it has no {MANIFEST}.") from None
     except PermissionError:
-        raise TransferProblem(
-            f"{path} cannot be read by {user_name(os.geteuid())}: give the backup to this user (chown -R)."
-        ) from None
+        raise TransferProblem(_unreadable(path)) from None
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise TransferProblem(f"{path} is not a usable backup manifest ({error}).") from error
+
+
+def _unreadable(path: Path) -> str:
+    """Return what to do about a file that we may not read, or whose folder we may not enter."""
+    user = user_name(os.geteuid())
+    closed = next((folder for folder in reversed(path.absolute().parents) if not os.access(folder, os.X_OK)), None)
+    if closed is None or closed == path.absolute().parent:
+        return f"{path} cannot be read by {user}: give the backup to this user: chown -R {user}: {path.parent}"
+    return (
+        f"{path} cannot be read by {user}, who may not enter {closed}: copy the backup to a folder that {user} may "
+        f"enter, such as {BACKUPS}, and give the copy to this user (chown -R {user}:)."
+    )
 
 
 def file_checksums(folder: Path) -> dict[str, str]:
@@ -120,7 +131,10 @@ def verify_files(folder: Path, manifest: Manifest) -> None:
     found = file_checksums(folder)
     for name, digest in manifest.files.items():
         if found.get(name) != digest:
-            raise TransferProblem(f"{folder / name} is {'damaged or was changed' if name in found else 'missing'}.")
+            raise TransferProblem(
+                f"{folder / name} is {'damaged or was changed' if name in found else 'missing'}: copy the whole backup "
+                "again, or restore another one."
+            )
 
 
 def _sha256(path: Path) -> str:
@@ -225,15 +239,6 @@ def _copy_unless_written(source: Path, target: Path, on_pages: Callable[[int], N
     return True
 
 
-def find_newest_backup(folder: Path) -> datetime | None:
-    """Return when the newest backup in a folder of backups was made; None: there is none. Raises OSError."""
-    made_at = []
-    for path in folder.iterdir():
-        with suppress(ValueError):  # not a backup, or not a finished one
-            made_at.append(datetime.strptime(path.name, _NAME).replace(tzinfo=UTC))
-    return max(made_at, default=None)
-
-
 def _page_counter(on_pages: Callable[[int], None]) -> Callable[[int, int, int], None]:
     """Return a backup progress callback that calls `on_pages` with the number of newly copied pages."""
     furthest = 0
@@ -260,18 +265,26 @@ def _create(path: Path) -> sqlite3.Connection:
 
 
 def make_backup(
-    folder: Path, database: Database, authme_file: Path | None, keys: Keys, moment: datetime
+    folder: Path,
+    database: Database,
+    authme_file: Path | None,
+    keys: Keys,
+    moment: datetime,
+    config_file: Path | None,
 ) -> tuple[Path, Manifest]:
     """Make a backup and return its folder and manifest, after reading it back. Others use the database meanwhile.
 
     If `folder` exists, the backup is a new folder in it, named after the time (`moment`). `authme_file`: AuthMe's
-    SQLite file; None if its table is elsewhere, or there is none. Raises `TransferProblem`, leaving nothing behind.
+    SQLite file; None if its table is elsewhere, or there is none. `config_file` is copied, too, if we may read it.
+    Raises `TransferProblem`, leaving nothing behind.
     """
-    final = folder / moment.strftime(_NAME) if folder.is_dir() else folder
+    final = folder / moment.strftime(NAME_FORMAT) if folder.is_dir() else folder
     try:
         final.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _clear_unfinished(final.parent)
         with _unfinished_folder(final) as unfinished:
+            if config_file is not None and os.access(config_file, os.R_OK):
+                _write_private(unfinished / CONFIG_FILE, read_text_file(config_file).encode())
             manifest = _fill(unfinished, database, authme_file, keys, moment)
             _flush(unfinished)
             if final.exists():
@@ -359,7 +372,7 @@ def _next_numbers(rows: Rows) -> dict[str, int]:
 @contextmanager
 def _unfinished_folder(final: Path) -> Iterator[Path]:
     """Create a folder that does not count as a backup yet, locked so that `_clear_unfinished` leaves it alone."""
-    folder = final.with_name(f"{final.name}{_UNFINISHED}")
+    folder = final.with_name(f"{final.name}{UNFINISHED}")
     folder.mkdir(mode=0o700)
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -373,7 +386,7 @@ def _unfinished_folder(final: Path) -> Iterator[Path]:
 
 def _clear_unfinished(parent: Path) -> None:
     """Delete what killed backups left behind."""
-    for folder in parent.glob(f"*{_UNFINISHED}"):
+    for folder in parent.glob(f"*{UNFINISHED}"):
         if any(entry.name.partition("-")[0] not in _CONTENTS for entry in folder.iterdir()):
             continue  # not made by a backup
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

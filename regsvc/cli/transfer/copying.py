@@ -38,20 +38,40 @@ _OF_MIGRATIONS: Final = ("regsvc_migration", "regsvc_lease")
 class CopyTarget:
     """An empty database that receives a copy."""
 
-    def __init__(self, database: Database, name: str, installation_id: str, now: Clock) -> None:
-        """`name`: the target's location name. `installation_id`: that of the copied installation."""
+    def __init__(self, database: Database, name: str, installation_id: str, now: Clock, *, advice: str = "") -> None:
+        """`name`: the target's location name. `installation_id`: that of the copied installation.
+
+        `advice`: what to do about a database that is not empty, if there is another way than to choose another one.
+        """
         self._database = database
         self._rows = DatabaseRows(database)
         self._name = name
         self._id = installation_id
         self._now = now
+        self._advice = advice
 
-    def prepare(self) -> None:
-        """Create our tables, after deleting an unfinished copy of the same installation.
+    def find_installation(self) -> str | None:
+        """Return the id of the installation whose tables are there; None if there are none."""
+        if _INSTALLATION not in self._existing_tables():
+            return None
+        found = self._database.execute_sql(f"SELECT installation_id FROM {_INSTALLATION}").fetchall()
+        return str(found[0][0]) if found else None
+
+    def has_unfinished_copy(self) -> bool:
+        """Return whether an unfinished copy of the same installation is there."""
+        return self._is_unfinished_copy(self._existing_tables())
+
+    def prepare(self, *, replaces: bool = False) -> None:
+        """Create our tables, after deleting an unfinished copy of the same installation; with `replaces` any tables.
 
         Raises `TransferProblem` if the database holds anything else, and `UnusableSchema`.
         """
         existing = self._existing_tables()
+        if replaces and self.find_installation() is not None:  # from now on it is an unfinished copy
+            with self._database.atomic():
+                param = self._database.param
+                sql = f"UPDATE {_INSTALLATION} SET installation_id = {param}, home = {param}"
+                self._database.execute_sql(sql, (self._id, f"{COPYING}{self._name}"[:_MAX_LOCATION_LENGTH]))
         if self._is_unfinished_copy(existing):
             self._clear(existing)
         elif filled := [table for table in existing if table not in _OF_MIGRATIONS and self._has_rows(table)]:
@@ -123,6 +143,8 @@ class CopyTarget:
         return f"{filled[0]} has rows"
 
     def _advise(self) -> str:
+        if self._advice:
+            return f"{self._advice}."
         if isinstance(self._database, SqliteDatabase):
             path = Path(self._database.database).absolute()
             return f"choose another path, or move the file {path} away if you are sure that it is not needed."

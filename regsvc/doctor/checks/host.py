@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from plugin_bridge.authme.config import Backend
-from regsvc.config.places import is_installation
+from regsvc.config.places import SystemPlaces, is_installation
 from regsvc.core.addresses import is_loopback, trusted_networks
 from regsvc.core.i18n.sentences import Sentence
+from regsvc.core.safe_paths import status_of
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
+from regsvc.doctor.facts.host import is_forbidden_by_unit
 from regsvc.doctor.finding import Severity, Symptom, check
 
 _LISTEN_LOCALLY: Final = FixLocation(Source.OURS, '[server] host = "127.0.0.1"')
@@ -148,8 +151,20 @@ def proxy_is_not_trusted(facts: Facts) -> Iterator[Sentence]:
     do="Run both as the companion’s user (User= in the unit; sudo -u USER companion doctor).",
     where=FixLocation(Source.MACHINE, "companion.service, User="),
 )
-def process_is_root(facts: Facts) -> Iterator[Sentence]:
-    if facts.host.user_id() == 0:
+def process_is_root(facts: Facts) -> Iterator[Sentence | Symptom]:
+    if facts.host.user_id() != 0:
+        return
+    authme = facts.config.authme_config_path
+    if authme is not None and authme.parent.is_dir() and status_of(authme.parent).st_uid == 0:
+        yield Symptom(
+            Sentence("The doctor runs as root, as the game server does."),
+            Sentence(
+                "Give both a user of their own; or AuthMe’s folder alone, which the game as root writes all the same: "
+                "useradd --system companion; chown -R companion: {folder}; companion install --user companion",
+                folder=authme.parent,
+            ),
+        )
+    else:
         yield Sentence("The doctor runs as root.")
 
 
@@ -161,15 +176,33 @@ def process_is_root(facts: Facts) -> Iterator[Sentence]:
     do="Let the companion’s user write there, or choose another folder.",
     where=FixLocation(Source.OURS, "[server] state_dir"),
 )
-def state_dir_is_read_only(facts: Facts) -> Iterator[Sentence]:
+def state_dir_is_read_only(facts: Facts) -> Iterator[Sentence | Symptom]:
     state_dir = facts.config.server.state_dir
     existing = _nearest_existing(state_dir)
     if not existing.is_dir():
         yield Sentence("The state directory cannot be created, because {path} is not a folder.", path=existing)
+    elif forbidden := _find_forbidden(facts):
+        yield Symptom(
+            Sentence("The unit does not let the companion write to {path}.", path=forbidden),
+            Sentence("Let the unit be written again, and the companion restarted: companion install (-i NAME first)"),
+        )
     elif not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
         yield Sentence("We may not write to {path}.", path=existing)
     else:
         yield from _unwritable_database(facts)
+
+
+def _find_forbidden(facts: Facts) -> Path | None:
+    """Return the folder of ours that the unit leaves read-only, as after a change of server.state_dir; None: none."""
+    file = facts.config.file
+    places = SystemPlaces.of_config(file) if file is not None else None
+    if places is None:
+        return None
+    folders = [facts.config.server.state_dir]
+    with suppress(FactUnavailable):
+        folders.append(facts.own_sqlite_file.parent)
+    is_forbidden = (is_forbidden_by_unit(places.unit, places.state_dir, folder) for folder in folders)
+    return next((folder for folder, is_so in zip(folders, is_forbidden, strict=True) if is_so), None)
 
 
 @check(
@@ -211,7 +244,7 @@ def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
             severity = Severity.BROKEN if free < _MEBIBYTE else Severity.RISKY
             yield Symptom(title, where=str(folder), severity=severity)
     running_daemon = facts.running_daemon
-    if running_daemon is not None and running_daemon.is_unwritable:
+    if running_daemon is not None and running_daemon.is_unwritable and _find_forbidden(facts) is None:
         yield Symptom(
             Sentence("The companion at {address} cannot write its database.", address=running_daemon.address),
             do=Sentence("Free some space where the database is, or let it be written. The companion’s log says why."),

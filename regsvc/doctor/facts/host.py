@@ -5,6 +5,8 @@ import errno
 import http.client
 import json
 import os
+import re
+import shlex
 import shutil
 import socket
 import ssl
@@ -32,6 +34,7 @@ _MAIL_LIMIT: Final = timedelta(seconds=5)
 _CHAT_LIMIT: Final = 15.0  # seconds
 _MAX_ANSWER: Final = 64 * 1024
 _PROBE_ADDRESS: Final = ("192.0.2.1", 9)  # reserved for documentation; nothing is sent there
+UNIT_FOLDERS: Final = tuple(map(Path, ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")))
 _READY_PATH = "/health/ready"
 _ALIVE_PATH = "/health/alive"
 _UNREACHABLE: Final = (errno.EADDRNOTAVAIL, errno.EHOSTUNREACH, errno.ENETUNREACH)
@@ -160,6 +163,25 @@ def is_world_readable(file: Path) -> bool:
         return is_readable and all(folder.stat().st_mode & stat.S_IXOTH for folder in path.parents)
     except OSError:
         return False
+
+
+def is_forbidden_by_unit(unit: str, state_dir: Path, folder: Path) -> bool:
+    """Return whether a unit that protects the file system leaves a folder read-only; False if there is no such unit.
+
+    `state_dir`: what the unit's StateDirectory= is.
+    """
+    template = re.sub(r"@.*\.", "@.", unit)
+    found = [units / template for units in UNIT_FOLDERS if (units / template).is_file()]
+    files = [*found[:1], *sorted((UNIT_FOLDERS[0] / f"{unit}.d").glob("*.conf"))]
+    protection, writable = "", [state_dir]
+    for line in (line for file in files for line in file.read_text("utf-8", "replace").splitlines()):
+        key, _equals, value = line.partition("=")
+        if key == "ProtectSystem":
+            protection = value
+        elif key == "ReadWritePaths":
+            words = [Path(word.lstrip("-+").replace("%%", "%")) for word in shlex.split(value)]
+            writable = [*writable, *words] if words else [state_dir]
+    return protection == "strict" and not any(folder.absolute().is_relative_to(allowed) for allowed in writable)
 
 
 @dataclass(frozen=True)

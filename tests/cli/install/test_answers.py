@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from regsvc.cli import command_line
+from regsvc.cli.install.changes import InstallRecord
 from regsvc.cli.install.collecting import Collector, Terminal
 from regsvc.cli.install.settings import Settings, list_steps
 from regsvc.cli.install.targets import list_targets
@@ -22,12 +23,17 @@ END = ("", "")
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
     """Give these answers, all of which are asked for, to a host's questions for another system in an empty folder."""
 
-    def ask(*answers: str, options: tuple[str, ...] = (), secrets: tuple[str, ...] = ()) -> Settings:
+    def ask(
+        *answers: str,
+        options: tuple[str, ...] = (),
+        secrets: tuple[str, ...] = (),
+        record: InstallRecord | None = None,
+    ) -> Settings:
         typed, hidden = iter(answers), iter(secrets)
         monkeypatch.setattr("builtins.input", lambda question: print(question) or next(typed))
         monkeypatch.setattr("getpass.getpass", lambda question: next(hidden))
         args = command_line.parse(["install", "--root", str(tmp_path), *options])
-        settings = Collector(args, tmp_path, Terminal()).collect(None)
+        settings = Collector(args, tmp_path, Terminal()).collect(record)
         assert [*typed, *hidden] == []
         return settings
 
@@ -122,7 +128,10 @@ def test_a_purged_installation_gets_its_backups_back(ask: Ask, tmp_path: Path) -
     assert ask("daemon", "").has_backups
     (tmp_path / "etc/systemd/system/companion.service.d").mkdir(parents=True)
     (tmp_path / "etc/systemd/system/companion.service.d/install.conf").touch()
-    assert ask("daemon").has_backups is None
+    assert ask("daemon", "").has_backups  # one that was killed before it wrote what it had done
+    declined = InstallRecord("daemon", unfinished={}, has_backups=False)
+    assert ask(record=declined).has_backups is False
+    assert ask(record=InstallRecord("daemon")).has_backups is None
 
 
 def test_backups_may_be_declined(ask: Ask) -> None:

@@ -8,6 +8,8 @@ import sys
 import tomllib
 from contextlib import redirect_stderr, redirect_stdout
 from difflib import unified_diff
+from functools import partial
+from itertools import count
 from pathlib import Path
 from pwd import getpwuid
 from unittest import mock
@@ -25,6 +27,7 @@ from regsvc.cli.shipped_files import read_shipped
 from tests.support import programs
 from tests.support.certificate import make_certificate
 from tests.support.command_line import Finished
+from tests.support.killing import run_killed_at
 from tests.support.other_user import USER_ID
 from tests.support.peers.proxies import nginx_command
 from tests.support.ports import free_port
@@ -69,6 +72,23 @@ def contents(root: Path) -> dict[str, tuple[str, int]]:
         str(path.relative_to(root)): (path.read_text() if path.is_file() else "", path.stat().st_mtime_ns)
         for path in root.rglob("*")
     }
+
+
+def test_killed_at_any_step_the_next_run_ends_as_an_undisturbed_one(root: Path, tmp_path: Path) -> None:
+    """Whatever was written before is its own, also where the host has another answer by then."""
+    arguments = ("--port", "8091", *MAIL)
+    (tmp_path / "undisturbed").mkdir()
+    install(tmp_path / "undisturbed", *arguments, typed="s3cret\n")
+    undisturbed = {name: text for name, (text, _time) in contents(tmp_path / "undisturbed").items()}
+    for step in count(1):
+        place = root / str(step)
+        place.mkdir()
+        first = partial(companion, place, "install", *WANTED, *MAIL, typed="mistyped\n")
+        if run_killed_at(step, lambda run=first: run().status) is not None:  # type: ignore[misc]
+            break
+        done = install(place, *arguments, typed="s3cret\n")
+        assert {name: text for name, (text, _time) in contents(place).items()} == undisturbed, done
+    assert step > 10
 
 
 def test_a_second_run_changes_nothing(root: Path) -> None:

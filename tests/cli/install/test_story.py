@@ -181,6 +181,30 @@ def installed(machine: Machine, smtp: MailServer) -> Machine:
     return machine
 
 
+@pytest.mark.parametrize("killed_at", [1, 4])
+def test_killed_while_it_starts_the_next_run_starts_everything(machine: Machine, killed_at: int) -> None:
+    """The stand-in for systemctl kills the command that calls it; as it enables nothing, that is told, too."""
+    machine.place("/usr/local/bin/systemctl").write_text(
+        f"#!/bin/sh\necho $* >> {ASKED}\n[ $(wc -l < {ASKED}) -ne {killed_at} ] || kill -9 $PPID\n"
+    )
+    given = ("--yes", "--game-dir", str(GAME), "--base-url", "https://play.example.net", "--mail-host", "localhost")
+    killed = machine.run(PROGRAM, "install", *given, "--mail-sender", ACCOUNT)
+    assert killed.returncode == -9, killed
+    machine.place(ASKED).write_text("\n" * 9)
+    done = machine.run_quickly("install", "--yes")
+    wanted = ["daemon-reload", "enable companion.service", "restart companion.service"]
+    asked = machine.place(ASKED).read_text().split("\n")[9:-1]
+    assert asked == [*wanted, "enable --now companion-backup.timer"], done
+    assert "backups every night: companion-backup.timer" in done.output
+    if killed_at == 4:
+        again = machine.run_quickly("install", "--yes")
+        assert "no nightly backups: companion-backup.timer is disabled" in again.output, again
+        assert machine.place(ASKED).read_text().endswith("enable companion.service\nstart companion.service\n")
+        declined = machine.run_quickly("install", "--yes", "--no-backup")
+        assert machine.place(ASKED).read_text().endswith("disable --now companion-backup.timer\n"), declined
+        assert "no nightly" not in machine.run_quickly("install", "--yes").output
+
+
 def test_a_host_installs_uses_and_removes_it(installed: Machine, table: AuthMeTable) -> None:
     assert rights(installed, "/etc/companion/companion.toml") == ("0o640", 0, USER_ID)
     assert rights(installed, "/etc/companion/secrets") == ("0o700", 0, 0)
@@ -188,6 +212,7 @@ def test_a_host_installs_uses_and_removes_it(installed: Machine, table: AuthMeTa
     an_edited_config_is_changed_where_it_was_asked_for(installed)
     other_users_see_what_root_would_write(installed)
     the_commands_see_what_is_served(installed, table)
+    a_backup_of_roots_takes_the_place_of_what_is_there(installed)
     it_leaves_no_trace_but_a_backup(installed, table)
 
 
@@ -225,6 +250,22 @@ def the_commands_see_what_is_served(machine: Machine, table: AuthMeTable) -> Non
         assert refused.status == 1
         assert "A daemon is running" in refused.errors, refused
     assert machine.place("/etc/companion/proxy/nginx.conf").exists()
+
+
+def a_backup_of_roots_takes_the_place_of_what_is_there(machine: Machine) -> None:
+    """It lies where only root may enter, as after a copy from another machine; another user's folder is named."""
+    assert machine.run_quickly("backup", "/var/backups/companion").status == 0
+    machine.output("sh", "-c", "install -d -m 700 /srv/roots; cp -r /var/backups/companion/companion-* /srv/roots/kept")
+    machine.output("sh", "-c", "install -d -m 700 -o daemon /home/daemon; cp -r /srv/roots/kept /home/daemon/")
+    blocked = machine.run_quickly("restore", "--replace", "/home/daemon/kept")
+    assert (blocked.status, "mc, who may not enter /home/daemon: copy" in blocked.errors) == (1, True), blocked
+    done = machine.run_quickly("restore", "--replace", "/srv/roots/kept")
+    assert (done.status, "AuthMe's table is in /srv/roots/kept/authme.db" in done.output) == (0, True), done
+    assert "Bob" in machine.run_quickly("users", "list").output
+    state = machine.place("/var/lib/companion")
+    assert {path.stat().st_uid for path in (state, *state.iterdir())} == {USER_ID}
+    assert not [*state.glob(".backup*")]
+    assert len([*state.glob("replaced-*/companion.db")]) == 1
 
 
 def it_leaves_no_trace_but_a_backup(machine: Machine, table: AuthMeTable) -> None:

@@ -1,0 +1,128 @@
+"""Replacement of the files of an installation by those that a restore has prepared: of all of them, or of none.
+
+The prepared files are in a folder of the state directory, together with the plan of what takes which place. The folder
+gets its name last: until then the old files count, from then on the new ones. Whatever opens the installation next
+completes the plan first, so a restore may be interrupted at any moment. What was there before is kept.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from regsvc.core.exceptions import StartupError
+from regsvc.core.safe_paths import open_regular_file
+from regsvc.runtime.state_lock import state_lock
+
+_PREPARED: Final = "restored"
+_UNFINISHED: Final = "restored.unfinished"
+_PLAN: Final = "plan.json"
+
+
+class Move(msgspec.Struct, frozen=True):
+    """One step: what is at `place` goes to `kept`, and the prepared file takes the place; None: nothing does.
+
+    Paths are absolute or relative to the state directory, that of `prepared` to the folder of prepared files.
+    """
+
+    place: str
+    kept: str
+    prepared: str | None
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """All steps of a replacement, and the name of the backup that the prepared files are from."""
+
+    backup: str
+    moves: Sequence[Move]
+
+
+@contextmanager
+def preparing(state_dir: Path) -> Iterator[Path]:
+    """Create the folder for the prepared files; remove what is left of it in the end, as of an earlier attempt."""
+    folder = state_dir / _UNFINISHED
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def replace_state(state_dir: Path, plan: Plan) -> None:
+    """Let the prepared files take their places. Requires the lock on the state directory."""
+    folder = state_dir / _UNFINISHED
+    (folder / _PLAN).write_bytes(msgspec.json.encode(plan))
+    for path in (*_prepared_files(folder, plan), folder / _PLAN, folder):
+        _flush(path)
+    folder.rename(state_dir / _PREPARED)
+    _flush(state_dir)
+    finish_replacement(state_dir)
+
+
+def finish_replacement(state_dir: Path) -> str | None:
+    """Complete a replacement that was interrupted; return the name of its backup, or None if there is none.
+
+    Requires the lock on the state directory. Raises `StartupError` if the plan is another user's.
+    """
+    folder = state_dir / _PREPARED
+    try:
+        with open(open_regular_file(folder / _PLAN), "rb") as file:  # noqa: PTH123 - a descriptor, not a path
+            owner = os.fstat(file.fileno()).st_uid
+            plan = msgspec.json.decode(file.read(), type=Plan)
+    except FileNotFoundError:
+        with suppress(OSError):  # there is none, or files of others are in it
+            folder.rmdir()
+        return None
+    if owner != os.geteuid():  # root moves nothing because another user says so
+        raise StartupError(
+            f"A restore into {state_dir} was interrupted. Complete it as the user who owns {folder}: run "
+            "`companion restore --replace` again, or start the companion as that user."
+        )
+    for move in plan.moves:
+        _move(state_dir, folder, move)
+    for path in {(state_dir / name).parent for move in plan.moves for name in (move.place, move.kept)}:
+        with suppress(FileNotFoundError):  # nothing had to be kept
+            _flush(path)
+    (folder / _PLAN).unlink()
+    folder.rmdir()
+    _flush(state_dir)
+    return plan.backup
+
+
+def finish_interrupted(state_dir: Path) -> None:
+    """Complete a replacement that was interrupted, if there is one. Raises `StateInUse`, `StartupError`."""
+    if (state_dir / _PREPARED).exists():
+        with state_lock(state_dir):
+            finish_replacement(state_dir)
+
+
+def _prepared_files(folder: Path, plan: Plan) -> list[Path]:
+    return [folder / move.prepared for move in plan.moves if move.prepared is not None]
+
+
+def _move(state_dir: Path, folder: Path, move: Move) -> None:
+    """Do one step, unless an earlier attempt has done it."""
+    place, kept = state_dir / move.place, state_dir / move.kept
+    prepared = None if move.prepared is None else folder / move.prepared
+    if prepared is not None and not prepared.exists():
+        return
+    if place.exists():
+        kept.parent.mkdir(mode=0o700, exist_ok=True)
+        if kept.exists():
+            raise StartupError(f"{place} would be moved to {kept}, which exists: move that away, and try again.")
+        place.rename(kept)
+    if prepared is not None:
+        prepared.rename(place)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

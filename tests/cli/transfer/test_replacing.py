@@ -1,0 +1,186 @@
+"""`companion restore --replace`: on a new machine a backup takes the place of what is there, which is kept."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from companion import main
+from regsvc.database.failpoints import VARIABLE
+from tests.cli.transfer.conftest import Run
+from tests.cli.transfer.test_backup import PASSWORD, make_alice
+from tests.conftest import MakeDaemon
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.command_line import companion, companion_here
+from tests.support.contents import contents_of
+from tests.support.daemon import Daemon
+from tests.support.killing import run_killed_at
+from tests.support.peers.mariadb import MariaDBServer
+
+KILLED = -9
+
+
+@pytest.fixture
+def backup(place: Daemon, run: Run) -> Path:
+    """The folder that is left of the old machine, with Alice in it."""
+    make_alice(run)
+    folder = place.directory / "monday"
+    assert run("backup", str(folder)).status == 0
+    return folder
+
+
+@pytest.fixture
+def fresh(
+    place: Daemon, backup: Path, authme: AuthMeLike, daemon: MakeDaemon, mariadb: MariaDBServer
+) -> Iterator[Daemon]:
+    """The new machine: the companion has started there, on AuthMe's table, and Carol has registered meanwhile."""
+    with mariadb.fresh_database() as elsewhere:
+        url = elsewhere.url if authme.table.database.kind == "mariadb" else "auto"
+        config = {"sync": {"every": "1 hour"}, "database": {"url": url}}
+        fresh = daemon(config, directory=place.directory / "fresh")
+        assert companion_here("migrate", config=fresh.config_file).status == 0
+        made = companion_here(
+            "users", "create", "Carol", "--password-stdin", config=fresh.config_file, typed="carols-s3cret\n"
+        )
+        assert made.status == 0, made
+        yield fresh
+
+
+def url_of(daemon: Daemon) -> str:
+    [line] = [line for line in daemon.config_file.read_text().splitlines() if line.startswith("url = ")]
+    written = line.partition('"')[2].rstrip('"')
+    return f"sqlite:///{daemon.state_dir / 'companion.db'}" if written == "auto" else written
+
+
+def names_of(daemon: Daemon) -> set[str]:
+    listed = companion_here("users", "list", config=daemon.config_file)
+    assert listed.status == 0, listed
+    return {name for name in ("Alice", "Carol") if name in listed.output}
+
+
+def kept_of(daemon: Daemon) -> Path:
+    [kept] = daemon.state_dir.glob("replaced-*")
+    return kept
+
+
+def test_the_refusal_names_the_way_and_the_way_leads_home(backup: Path, fresh: Daemon) -> None:
+    key = (fresh.state_dir / "installation.key").read_text()
+    refused = companion_here("restore", str(backup), config=fresh.config_file)
+    assert (refused.status, "companion restore --replace" in refused.errors) == (1, True), refused
+    assert names_of(fresh) >= {"Carol"}
+    done = companion_here("restore", "--replace", str(backup), config=fresh.config_file)
+    assert done.status == 0, done
+    kept = kept_of(fresh)
+    assert f"what was there before is kept in {kept}" in done.output
+    assert (kept / "installation.key").read_text() == key
+    assert oct(kept.stat().st_mode & 0o777) == "0o700"
+    assert (fresh.state_dir / "installation.key").read_text() == (backup / "installation.key").read_text()
+    fresh.start()
+    assert fresh.post("/api/login", {"username": "Alice", "password": PASSWORD}).status == 200
+    fresh.stop()
+
+    again = companion_here("restore", "--replace", str(kept / "backup"), config=fresh.config_file)
+    if url_of(fresh).startswith("sqlite"):
+        with closing(sqlite3.connect(kept / "companion.db")) as before:
+            names = [name for (name,) in before.execute("SELECT username FROM regsvc_user")]
+        assert "Carol" in names
+    else:  # what is kept of a server is a backup, and so the way back
+        assert again.status == 0, again
+        assert "Carol" in names_of(fresh)
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_killed_at_any_step_the_old_state_counts_or_the_new_one(backup: Path, fresh: Daemon) -> None:
+    """Whatever opens it next finds one of both, whole, and the next attempt ends in the new one."""
+    before, restored = contents_of(url_of(fresh)), None
+    saved = {path.name: path.read_bytes() for path in fresh.state_dir.iterdir() if path.is_file()}
+    arguments = ["restore", "--replace", str(backup), "--config", str(fresh.config_file)]
+    found = []
+    for step in count(1):
+        status = run_killed_at(step, lambda: main(arguments))
+        if status is not None:
+            break
+        found.append("Alice" if "Carol" not in names_of(fresh) else "Carol")
+        if found[-1] == "Carol":
+            assert contents_of(url_of(fresh)) == before
+            assert not list(fresh.state_dir.glob("replaced-*"))
+        assert main(arguments) == 0
+        assert names_of(fresh) >= {"Alice"}
+        assert "Carol" not in names_of(fresh)
+        now = contents_of(url_of(fresh))
+        assert restored in (None, now)
+        restored = now
+        kept = sorted(fresh.state_dir.glob("replaced-*"))[0]
+        assert contents_of(f"sqlite:///{kept / 'companion.db'}") == before
+        assert {name for name in saved if (kept / name).exists()} >= {"home.json", "installation.key", "signing.key"}
+        reset(fresh, saved)
+    assert (status, sorted(set(found), reverse=True)) == (0, ["Carol", "Alice"])
+    assert found == sorted(found, reverse=True)
+
+
+def reset(fresh: Daemon, saved: dict[str, bytes]) -> None:
+    """Put back what was there before."""
+    for path in sorted(fresh.state_dir.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    for name, content in saved.items():
+        (fresh.state_dir / name).touch(mode=0o600)
+        (fresh.state_dir / name).write_bytes(content)
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_killed_on_a_server_nothing_starts_until_the_next_attempt(backup: Path, fresh: Daemon) -> None:
+    order = fresh.directory / "kill-at"
+    arguments = ("restore", "--replace", str(backup))
+    kills = 0
+    for number in (1, 3, 10_000):
+        order.write_text(f"after commit:{number}")
+        done = companion(*arguments, config=fresh.config_file, environment={VARIABLE: str(order)})
+        if done.status != KILLED:
+            break
+        kills += 1
+        order.unlink()
+        listed = companion_here("users", "list", config=fresh.config_file)
+        assert listed.status != 0, listed
+        assert "restore, was interrupted" in listed.errors or "is migrating" in listed.errors, listed
+    assert (done.status, kills >= 2) == (0, True), done
+    assert names_of(fresh) == {"Alice"}
+    kept = sorted(fresh.state_dir.glob("replaced-*"))[0]
+    assert companion_here("restore", "--replace", str(kept / "backup"), config=fresh.config_file).status == 0
+    assert names_of(fresh) == {"Carol"}
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_tables_that_survived_are_not_replaced(place: Daemon, backup: Path, daemon: MakeDaemon) -> None:
+    """Only the machine with the keys has died: the database is on another one."""
+    fresh = daemon({"sync": {"every": "1 hour"}}, directory=place.directory / "fresh")
+    told = companion_here("restore", "--replace", str(backup), config=fresh.config_file)
+    assert (told.status, "copy installation.key and signing.key from the backup" in told.errors) == (1, True), told
+    assert not [*fresh.state_dir.glob("*")]
+    for name in ("installation.key", "signing.key"):
+        os.link(backup / name, fresh.state_dir / name)
+    fresh.start()
+    assert fresh.post("/api/login", {"username": "Alice", "password": PASSWORD}).status == 200
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_a_file_elsewhere_is_kept_beside_itself(place: Daemon, backup: Path, daemon: MakeDaemon) -> None:
+    file = place.directory / "disk/ours.db"
+    file.parent.mkdir()
+    fresh = daemon({"database": {"url": f"sqlite:///{file}"}}, directory=place.directory / "fresh")
+    assert companion_here("migrate", config=fresh.config_file).status == 0
+    before = contents_of(f"sqlite:///{file}")
+    assert companion_here("restore", "--replace", str(backup), config=fresh.config_file).status == 0
+    assert names_of(fresh) == {"Alice"}
+    [kept] = file.parent.glob("ours.db.replaced-*")
+    assert contents_of(f"sqlite:///{kept}") == before
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_a_backup_holds_the_config(place: Daemon, backup: Path, fresh: Daemon) -> None:
+    assert (backup / "companion.toml").read_text() == place.config_file.read_text()
+    done = companion_here("restore", "--replace", str(backup), config=fresh.config_file)
+    assert f"the config of then is {backup / 'companion.toml'}" in done.output
