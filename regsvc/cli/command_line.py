@@ -6,6 +6,7 @@ is imported when the command is given.
 
 import argparse
 import difflib
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -179,7 +180,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         args.parser.refuse(unknown)
     if args.command is None:
-        parser.exit(2, short_help())
+        # 1.0.0 served then; units and scripts that were written for it name their config, or have systemd's variable
+        if args.config is None and args.instance is None and "INVOCATION_ID" not in os.environ:
+            parser.exit(2, short_help())
+        print("companion: write `companion serve`: without a command it only prints help by now", file=sys.stderr)
+        args.command = "serve"
     names = {alias: name for name, alias in ALIASES.items()}
     args.command = names.get(args.command, args.command)
     if args.config is not None and args.instance is not None:

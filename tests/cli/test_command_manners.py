@@ -97,8 +97,20 @@ def test_without_a_command_a_beginner_reads_what_to_type(tmp_path: Path) -> None
     for word in ("install", "doctor", "companion --help", "companion COMMAND --help", "companion serve"):
         assert word in told.errors
     assert len(told.errors.splitlines()) <= 20, "it fits on a screen"
-    assert companion("--config", "companion.toml", directory=tmp_path) == told
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(("words", "environment"), [(("--config", "c.toml"), {}), ((), {"INVOCATION_ID": "0f3a"})])
+def test_a_unit_of_the_first_version_goes_on(
+    words: tuple[str, ...], environment: dict[str, str], tmp_path: Path
+) -> None:
+    """`serve` was the default then."""
+    (tmp_path / "c.toml").write_text("[server]\nport = -1\n")
+    told = companion(*words, directory=tmp_path, environment=environment)
+    assert (told.status, told.errors.partition("\n")[0]) == (
+        EX_CONFIG,
+        "companion: write `companion serve`: without a command it only prints help by now",
+    )
 
 
 @pytest.mark.parametrize("command", [("serve",), ("migrate",), ("restore", "backup"), ("import", "users.csv")])
