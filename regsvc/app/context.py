@@ -18,12 +18,13 @@ from regsvc.config.sections import AuthSection, Config
 from regsvc.core import clock
 from regsvc.core.clock import Clock
 from regsvc.core.exceptions import StartupError
-from regsvc.database.engine import OwnSqlite, error_sentence, is_retryable, is_unreachable
+from regsvc.database.engine import OwnSqlite, error_sentence, is_config_wrong, is_retryable, is_unreachable
 from regsvc.database.lease import instance_id
 from regsvc.database.location import (
     DatabaseLocation,
     bind_installation,
     check_recorded_location,
+    describe_login,
     location_warnings,
     note_signing_key,
     read_authme,
@@ -99,11 +100,12 @@ class AppContext:
                 database.may_create = False
             remember_operators(self.operators, self.uuids)
         except PeeweeException as error:
-            if is_unreachable(error) or is_retryable(error):
+            if not is_config_wrong(error) and (is_unreachable(error) or is_retryable(error)):
                 raise
+            login = describe_login(self.config, error.args[0] if error.args else 0)
+            advice = f"Check {login}." if login else "Run `companion doctor` to see what it lacks."
             raise DatabaseUnusable(
-                f"The database ({self.location.shown}) cannot be used: {error_sentence(error)}. "
-                "Run `companion doctor` to see what it lacks."
+                f"The database ({self.location.shown}) cannot be used: {error_sentence(error)}. {advice}"
             ) from error
         return applied
 

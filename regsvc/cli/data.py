@@ -5,7 +5,7 @@ import inspect
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -46,6 +46,7 @@ from regsvc.database.migrator import (
     list_copies,
     list_migrations,
 )
+from regsvc.database.schema import Difference, expected_schema, find_differences, read_schema
 from regsvc.doctor.facts.databases import find_lossy_settings
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
 from regsvc.runtime.backups import note_backup
@@ -224,6 +225,7 @@ def check_upgrade(config: Config) -> int:
         print(f"database: {location.shown}, at migration {newest}{since}")
         print(f"size: {_describe_size(location.database)}")
         begun = find_interrupted_upgrade(location.database)
+        differences = _find_differences(location.database, known, applied)
         program = f"this program: companion {__version__}, with migrations up to {known[-1].number}"
         print(program, *_describe_copies(location), sep="\n")
         print_lossy_settings(location)
@@ -237,6 +239,7 @@ def check_upgrade(config: Config) -> int:
         print("Install the newer version again, or restore the backup made before it was installed.")
         return TOO_NEW
     missing = [migration for migration in known if migration.number not in applied]
+    print(*_describe_differences(differences, missing), sep="\n", end="")
     if not missing:
         print("\nNothing will be migrated: install it and restart.")
         return UP_TO_DATE
@@ -264,6 +267,26 @@ def _read_applied(config: Config, location: DatabaseLocation) -> dict[int, datet
     location.database.connect(reuse_if_open=True)
     rows = location.database.execute_sql("SELECT number, applied_at FROM regsvc_migration").fetchall()
     return {number: datetime.fromisoformat(str(moment)) for number, moment in rows}
+
+
+def _find_differences(database: Database, known: list[NumberedMigration], applied: Collection[int]) -> list[Difference]:
+    """Return how the tables differ from what their migrations make; none if previews or newer versions made them."""
+    made = [migration for migration in known if migration.number in applied]
+    if len(made) != len(applied):
+        return []
+    return find_differences(
+        read_schema(database), expected_schema(made, is_sqlite=isinstance(database, SqliteDatabase))
+    )
+
+
+def _describe_differences(differences: list[Difference], missing: list[NumberedMigration]) -> Iterator[str]:
+    if not differences:
+        return
+    yield "\nThe tables differ from those that these migrations make:"
+    for difference in differences:
+        yield f"  {difference.sentence}"
+    is_repaired = any(hasattr(migration.module, "find_repairs") for migration in missing)
+    yield "The first start makes them equal.\n" if is_repaired else "`companion doctor` says what to do.\n"
 
 
 def _describe_copies(location: DatabaseLocation) -> Iterator[str]:

@@ -24,6 +24,7 @@ class Progress:
         *,
         unit: str | None = None,
         quiet_for: float | None = None,
+        passes: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start the clock. Nothing is shown before `quiet_for` seconds; None: before the first regular update.
@@ -34,6 +35,7 @@ class Progress:
         self._total = total
         self._terminal = terminal
         self._unit = unit
+        self._passes = passes
         self._clock = clock
         self._interval = _LOG_EVERY if terminal is None else _DRAW_EVERY
         self._started = clock()
@@ -42,15 +44,18 @@ class Progress:
         self._is_drawn = False
 
     @classmethod
-    def on_stderr(cls, title: str, total: int | None) -> Self:
-        """Return the progress of a command: on standard error if that is a terminal, else in the log."""
-        return cls(title, total, sys.stderr if sys.stderr.isatty() else None)
+    def on_stderr(cls, title: str, total: int | None, passes: int = 1) -> Self:
+        """Return the progress of a command: on standard error if that is a terminal, else in the log.
+
+        `passes`: how often `advance` is called for each item; the figures tell items.
+        """
+        return cls(title, total, sys.stderr if sys.stderr.isatty() else None, passes=passes)
 
     def advance(self, count: int) -> None:
         """Add `count` finished items, and show the progress if an update is due."""
         self._done += count
         if self._total is not None:
-            self._done = min(self._done, self._total)
+            self._done = min(self._done, self._total * self._passes)
         moment = self._clock()
         if moment < self._due_at:
             return
@@ -79,10 +84,10 @@ class Progress:
         if self._total is None:
             return f"{self._done:,}"
         if self._unit is None:
-            return f"{self._done:,} of {self._total:,} ({self._share():.0%})"
+            return f"{self._done // self._passes:,} of {self._total:,} ({self._share():.0%})"
         rate = self._done / max(moment - self._started, 0.001)
         remaining = (self._total - self._done) / rate if rate else 0.0
         return f"{self._done:,} of {self._total:,} {self._unit}, {rate:,.0f} a second, about {remaining:.0f} s to go"
 
     def _share(self) -> float:
-        return self._done / self._total if self._total else 1.0
+        return self._done / (self._total * self._passes) if self._total else 1.0

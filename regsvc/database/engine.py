@@ -29,6 +29,7 @@ from peewee import (
     InternalError,
     MySQLDatabase,
     OperationalError,
+    PeeweeException,
     SqliteDatabase,
 )
 from pymysql import _auth
@@ -125,9 +126,19 @@ _UNKNOWN_VARIABLE = 1193
 _LOST_RACE = {1213, 1020}  # deadlock, or certification failure of a cluster's node; record changed
 _LOCK_WAIT_TIMEOUT = 1205
 _PARENT_IS_GONE = 1452  # a row that is referred to was deleted by another transaction after it was read
-_CONNECTION_LOST = {0, 1927, 2006, 2013, 2055, 4031}
 _WRONG_PASSWORD = {1045, 1698}  # the second from MariaDB, without a password
-_CANNOT_CONNECT = {1040, 1044, 1049, 1129, 1130, 1053, 1158, 1159, 1160, 1161, 2002, 2003, 2005, 2026} | _WRONG_PASSWORD
+# of an open connection: it was lost or killed, the server ends, or a limit per hour of the login is used up
+_CONNECTION_LOST = {0, 1053, 1158, 1159, 1160, 1161, 1226, 1927, 2006, 2013, 2055, 4031}
+_WRONG_CONFIG = _WRONG_PASSWORD | {
+    1044,  # ER_DBACCESS_DENIED_ERROR, as the next ones from MariaDB's list of errors
+    1049,  # ER_BAD_DB_ERROR: there is no such database
+    1193,  # ER_UNKNOWN_SYSTEM_VARIABLE: `database.causal_reads = "always"` without Galera
+    1251,  # ER_NOT_SUPPORTED_AUTH_MODE: the login's way to log in is not known to the driver
+    2059,  # CR_AUTH_PLUGIN_CANNOT_LOAD, from the driver: the same
+}
+"""Codes with which a connection is refused until the config, or what it names, is changed; all others may pass."""
+_NO_DATABASE = ("file is not a database", "database disk image is malformed")
+"""SQLite's words for a file that only a backup replaces."""
 _CUT_OFF = {1047, 1180}  # a cluster's node without the others: when it is asked, and when it loses them during COMMIT
 _CANNOT_WRITE = {3, 1021, 1026, 1036, 1114, 1290, 1836}  # MySQL's codes for a full disk and for read-only
 _CANNOT_WRITE_TEXTS = ("disk is full", "readonly database", "disk I/O error", "Errcode: 28", "Got error 28")
@@ -150,8 +161,32 @@ take minutes. They see what other threads committed before: each of their statem
 """
 
 
-class _WithFailpoints(Database):
-    """Failpoints around every commit, on both kinds of database."""
+class _Untranslated(Exception):
+    """First base of what peewee shall not translate: it looks at the name of that, and would make a copy."""
+
+
+class CannotConnect(_Untranslated, OperationalError):
+    """No connection could be opened, whatever the other side answered; `args` are a code, 0 for none, and a sentence.
+
+    On SQLite there is the sentence alone.
+    """
+
+
+class _OwnDatabase(Database):
+    """Failpoints around every commit, and one exception if no connection can be opened, on both kinds of database."""
+
+    def connect(self, reuse_if_open: bool = False) -> bool:
+        """Open this thread's connection; return whether there was none. Raises `CannotConnect`."""
+        if not self.is_closed():
+            return bool(super().connect(reuse_if_open))
+        try:
+            return bool(super().connect(reuse_if_open))
+        except Exception as error:  # a server that starts or ends, or what is in its place, may answer anything
+            with contextlib.suppress(Exception):  # it may be half open
+                self.close()
+            if _waited_for_lock(error):
+                raise
+            raise CannotConnect(*_describe_failure(error)) from error
 
     def commit(self) -> None:
         failpoints.reach("before commit")
@@ -171,7 +206,7 @@ def _as_text(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
-class OwnSqlite(_WithFailpoints, TolerantSqlite):
+class OwnSqlite(_OwnDatabase, TolerantSqlite):
     """SQLite file of our own."""
 
     may_create = True
@@ -237,7 +272,7 @@ def _unverified_context() -> SSLContext:
     return context
 
 
-class ReadCommittedMySQL(_WithFailpoints, MySQLDatabase):
+class ReadCommittedMySQL(_OwnDatabase, MySQLDatabase):
     """MySQL with READ COMMITTED transactions: under the default level an adoption would delay players' logins."""
 
     causal_reads: CausalReads = "auto"
@@ -389,6 +424,13 @@ def _waited_for_lock(error: BaseException) -> bool:
     return is_locked or _code(error) == _LOCK_WAIT_TIMEOUT
 
 
+def _describe_failure(error: Exception) -> tuple[Any, ...]:
+    """Return the arguments of the database's own error; of another exception, 0 and what it is."""
+    if isinstance(error, PeeweeException) and (len(error.args) == 1 or isinstance(error.args[0], int)):
+        return error.args if len(error.args) == 2 else (0, *error.args)
+    return 0, f"the server's answer makes no sense: {type(error).__name__}"
+
+
 def _code(error: BaseException) -> Any:
     """Return MySQL's code of the error; of SQLite's errors it is their text."""
     return error.args[0] if error.args else 0
@@ -408,12 +450,20 @@ def error_sentence(error: Exception) -> str:
     return str(cause.args[-1] if cause.args else cause)
 
 
+def is_config_wrong(error: Exception) -> bool:
+    """Return whether no connection can be opened until the config, or the file that it names, is another one."""
+    is_no_database = any(words in str(error) for words in _NO_DATABASE)
+    return isinstance(error, CannotConnect) and (_code(error) in _WRONG_CONFIG or is_no_database)
+
+
 def is_unreachable(error: Exception) -> bool:
     """Return whether the database cannot be reached or written, as opposed to having rejected a statement."""
+    if isinstance(error, CannotConnect):
+        return True
     if not isinstance(error, OperationalError | InterfaceError | InternalError):
         return False
     code = _code(error)
-    if code in _CONNECTION_LOST or code in _CANNOT_CONNECT or code in _CUT_OFF:
+    if code in _CONNECTION_LOST or code in _CUT_OFF:
         return True
     return "unable to open database file" in str(error) or find_refused_write(error) is not None
 

@@ -1,9 +1,10 @@
 """Schema migrations: numbered, each applied once, resumable after an interruption.
 
 A migration is a module `regsvc/database/migrations/mNNNN_<name>.py`, listed in that package, with any of `TABLES`, SQL
-statements whose placeholders in braces stand for the dialect's types, `TRIGGERS` by dialect, and `VIEWS`. Triggers and
-views are skipped, with a warning, for a database login that is not allowed to create them. The first one also upgrades
-a database of a preview version (`upgrade_from_preview`).
+statements whose placeholders in braces stand for the dialect's types, `CHANGES` (such statements by dialect),
+`find_repairs` (yields what mends the migrations applied before), `TRIGGERS` by dialect, and `VIEWS`. Triggers and views
+are skipped, with a warning, for a database login that is not allowed to create them. The first one also upgrades a
+database of a preview version (`upgrade_from_preview`).
 """
 
 import importlib
@@ -11,14 +12,14 @@ import logging
 import re
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, Literal
 
 from peewee import Database, DatabaseError, InternalError, OperationalError, SqliteDatabase
 
@@ -46,7 +47,7 @@ MYSQL_TYPES: Final = {
     "generated": "STORED",
     "where_marked": "",
 }
-_SQLITE_TYPES = {
+SQLITE_TYPES: Final = {
     "id": "INTEGER PRIMARY KEY AUTOINCREMENT",
     "moment": "TEXT",
     "touched": "TEXT",  # triggers write it
@@ -148,6 +149,10 @@ def _apply_missing(database: Database, now: Clock, renew: Callable[[], None]) ->
         _copy_once(database)
     missing = _list_missing(database)
     database.execute_sql(_in_dialect(database, MIGRATION_TABLE.strip()))
+    applied = [migration for migration in list_migrations() if migration not in missing]
+    with database.atomic() if isinstance(database, SqliteDatabase) else nullcontext():
+        for migration in missing if applied else ():
+            _repair(database, migration, applied, renew)
     for migration in missing:
         renew()
         _apply(database, migration, now(), renew, is_last=migration is missing[-1])
@@ -193,10 +198,11 @@ def _apply(
     with database.atomic() if isinstance(database, SqliteDatabase) else nullcontext():
         if migration.number == BASELINE:
             upgrade_from_preview.move_rows(database, partial(_create_table, database, "regsvc_sync_record"), renew)
-        for statement in split_statements(getattr(migration.module, "TABLES", "")):
+        dialect: Literal["sqlite", "mysql"] = "sqlite" if isinstance(database, SqliteDatabase) else "mysql"
+        for statement in [text for name in ("TABLES", "CHANGES") for text in statements_of(migration, dialect, name)]:
             _execute_once(database, _in_dialect(database, statement))
-        _create_triggers(database, getattr(migration.module, "TRIGGERS", {}))
-        _create_views(database, getattr(migration.module, "VIEWS", ""), migration.name)
+        _create_triggers(database, statements_of(migration, dialect, "TRIGGERS"))
+        _create_views(database, statements_of(migration, dialect, "VIEWS"), migration.name)
         applied = {"number": migration.number, "name": migration.name, "applied_at": moment}
         with database.atomic():
             Migration.insert(applied).on_conflict_ignore().execute()
@@ -205,11 +211,33 @@ def _apply(
             database.execute_sql("PRAGMA user_version = 0")
 
 
+def _repair(
+    database: Database, migration: NumberedMigration, applied: list[NumberedMigration], renew: Callable[[], None]
+) -> None:
+    """Let a migration that repairs those applied before do so, before others of the missing ones rely on them."""
+    find_repairs: Callable[..., Iterable[str]] | None = getattr(migration.module, "find_repairs", None)
+    for statement in find_repairs(database, applied) if find_repairs else ():
+        log.info("repairing the tables: %s", " ".join(statement.split(" -- ")[0].split()))
+        renew()
+        if statement.startswith(("DROP VIEW", "CREATE {view}")):
+            _create_views(database, [statement], migration.name)
+        elif statement.startswith(("DROP TRIGGER", "CREATE TRIGGER")):
+            _create_triggers(database, [statement])
+        else:
+            _execute_once(database, _in_dialect(database, statement))
+
+
 def _create_table(database: Database, name: str) -> None:
     """Create a table of the baseline that is needed before the others, unless it exists."""
     texts = split_statements(m0100_baseline.TABLES)
     [statement] = [text for text in texts if text.startswith(f"CREATE TABLE {name} ")]
     _execute_once(database, _in_dialect(database, statement))
+
+
+def statements_of(migration: NumberedMigration, dialect: Literal["sqlite", "mysql"], name: str) -> list[str]:
+    """Return the statements that the migration has under this name for this dialect; none if it has no such name."""
+    given: str | Mapping[str, list[str]] = getattr(migration.module, name, "")
+    return split_statements(given) if isinstance(given, str) else given.get(dialect, [])
 
 
 def split_statements(text: str) -> list[str]:
@@ -226,9 +254,8 @@ def _execute_once(database: Database, statement: str) -> None:
             raise
 
 
-def _create_triggers(database: Database, by_dialect: dict[str, list[str]]) -> None:
-    dialect = "sqlite" if isinstance(database, SqliteDatabase) else "mysql"
-    for statement in by_dialect.get(dialect, []):
+def _create_triggers(database: Database, statements: Iterable[str]) -> None:
+    for statement in statements:
         try:
             _execute_once(database, statement)
         except DatabaseError as error:
@@ -241,9 +268,9 @@ def _create_triggers(database: Database, by_dialect: dict[str, list[str]]) -> No
             return
 
 
-def _create_views(database: Database, text: str, name: str) -> None:
-    types = _SQLITE_TYPES if isinstance(database, SqliteDatabase) else MYSQL_TYPES
-    for statement in split_statements(text):
+def _create_views(database: Database, statements: Iterable[str], name: str) -> None:
+    types = SQLITE_TYPES if isinstance(database, SqliteDatabase) else MYSQL_TYPES
+    for statement in statements:
         try:
             _execute_once(database, _fill_placeholders(statement, types))
         except DatabaseError as error:
@@ -260,12 +287,8 @@ def _create_views(database: Database, text: str, name: str) -> None:
 def _in_dialect(database: Database, statement: str) -> str:
     """Return the statement with the dialect's types; on MySQL the notes become column comments."""
     if isinstance(database, SqliteDatabase):
-        statement = _with_types(statement, _SQLITE_TYPES, lambda length: "TEXT")
-        statement = re.sub(r"^CREATE (TABLE|INDEX) (?!IF )", r"CREATE \1 IF NOT EXISTS ", statement)
-        statement = re.sub(r"^DROP INDEX (\w+) ON \w+", r"DROP INDEX IF EXISTS \1", statement)
-        # a note after an added column would stay in the SQL that SQLite keeps of the table, and comment out its end
-        return re.sub(r" -- .*$", "", statement, flags=re.MULTILINE) if statement.startswith("ALTER") else statement
-    statement = _with_types(statement, MYSQL_TYPES, lambda length: f"VARCHAR({length})")
+        return in_sqlite(statement, SQLITE_TYPES, "TEXT")
+    statement = _with_types(statement, MYSQL_TYPES, "VARCHAR({})")
     statement = re.sub(r"^(\s+.+?)(,?) -- (.*)$", _comment, statement, flags=re.MULTILINE)
     # MySQL parses and ignores an inline REFERENCES; it needs a clause of its own
     statement = re.sub(
@@ -279,11 +302,20 @@ def _in_dialect(database: Database, statement: str) -> str:
     return statement
 
 
-def _with_types(statement: str, types: dict[str, str], text: Callable[[str], str]) -> str:
-    return _fill_placeholders(re.sub(r"\{text:(\d+)\}", lambda match: text(match[1]), statement), types)
+def in_sqlite(statement: str, types: Mapping[str, str], text: str) -> str:
+    """Return the statement for SQLite with these types for the placeholders; `text`: that of texts, {} their length."""
+    statement = _with_types(statement, types, text)
+    statement = re.sub(r"^CREATE (TABLE|INDEX) (?!IF )", r"CREATE \1 IF NOT EXISTS ", statement)
+    statement = re.sub(r"^DROP INDEX (\w+) ON \w+", r"DROP INDEX IF EXISTS \1", statement)
+    # a note after an added column would stay in the SQL that SQLite keeps of the table, and comment out its end
+    return re.sub(r" -- .*$", "", statement, flags=re.MULTILINE) if statement.startswith("ALTER") else statement
 
 
-def _fill_placeholders(statement: str, types: dict[str, str]) -> str:
+def _with_types(statement: str, types: Mapping[str, str], text: str) -> str:
+    return _fill_placeholders(re.sub(r"\{text:(\d+)\}", lambda match: text.format(match[1]), statement), types)
+
+
+def _fill_placeholders(statement: str, types: Mapping[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: types[match[1]], statement)
 
 

@@ -305,9 +305,6 @@ class SyncState(BaseModel):
     id = IntegerField(primary_key=True)
     policy = CharField(64)
     operators = TextField()
-    user_count = BigIntegerField(default=0)  # like the next two: not used any more
-    user_ids = BigIntegerField(default=0)
-    newest_id = BigIntegerField(default=0)
     compared_at = UtcDateTimeField()
 
 

@@ -73,6 +73,23 @@ def test_what_the_next_version_will_find(place: Daemon) -> None:
     assert "from before commit 5980771 (its newest migration: 9)" in done.errors
 
 
+def test_tables_that_differ_are_named(place: Daemon) -> None:
+    assert companion("migrate", config=place.config_file).status == 0
+    with opened(place) as database:
+        database.execute_sql("DROP VIEW regsvc_v_users")
+        database.execute_sql("CREATE INDEX hosts_own ON regsvc_user (last_login_at)")
+    done = check(place)
+    assert (done.status, "  The view regsvc_v_users is missing.\n" in done.output) == (0, True), done
+    assert "`companion doctor` says what to do" in done.output
+    assert "hosts_own" not in done.output
+    with opened(place) as database:
+        database.execute_sql("DELETE FROM regsvc_migration WHERE number = 113")
+    done = check(place)
+    assert (done.status, "  The view regsvc_v_users is missing.\nThe first start" in done.output) == (3, True), done
+    assert companion("migrate", config=place.config_file).status == 0
+    assert "The tables differ" not in check(place).output
+
+
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_the_copies_of_the_last_two_upgrades_are_kept(place: Daemon) -> None:
     assert companion("migrate", config=place.config_file).status == 0

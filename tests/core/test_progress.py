@@ -59,3 +59,12 @@ def test_a_command_shows_its_title_and_a_share(total: int | None, shown: str) ->
     terminal = io.StringIO()
     Progress("exporting", total, terminal, clock=steps_of(1)).advance(2)
     assert terminal.getvalue().endswith(shown)
+
+
+def test_what_is_done_twice_with_each_item_is_told_in_items() -> None:
+    terminal = io.StringIO()
+    progress = Progress("moving", 4, terminal, passes=2, clock=steps_of(1))
+    progress.advance(4)
+    assert terminal.getvalue().endswith("2 of 4 (50%)")
+    progress.advance(4)
+    assert terminal.getvalue().endswith("4 of 4 (100%)")

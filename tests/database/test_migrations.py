@@ -18,6 +18,7 @@ from regsvc.database.lease import TaskLease
 from regsvc.database.migrations.upgrade_from_preview import BASELINE
 from regsvc.database.migrator import MigrationRunning, NumberedMigration, UnusableSchema, list_migrations, migrate
 from regsvc.database.models import MODELS, AuditEntry, Lease, Migration, User, bind_models
+from regsvc.database.schema import read_schema
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable, dump_table, insert_player
 from tests.support.each import assert_each
@@ -25,8 +26,6 @@ from tests.support.manual_clock import ManualClock
 from tests.support.meanwhile import meanwhile
 from tests.support.peers.mariadb import Database as MariaDBSchema
 from tests.support.peers.mariadb import MariaDBServer
-
-Schema = dict[str, Any]
 
 
 @pytest.fixture
@@ -61,19 +60,6 @@ def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         stack.enter_context(opened.connection_context())
         migrate(opened, ManualClock())
         yield opened
-
-
-def schema_of(database: Database) -> Schema:
-    """Return every table with its columns, indexes and foreign keys."""
-    return {
-        table: (
-            [column[:3] for column in database.get_columns(table)],
-            sorted((index.name, tuple(index.columns), index.unique) for index in database.get_indexes(table)),
-            sorted((key.column, key.dest_table, key.dest_column) for key in database.get_foreign_keys(table)),
-        )
-        for table in sorted(database.get_tables())
-        if table.startswith("regsvc_")
-    }
 
 
 # --- the models ---
@@ -161,10 +147,10 @@ def test_the_audit_log_is_append_only_for_people_who_type_sql(our_database: Data
 def test_a_second_time_changes_nothing(empty_database: Database, clock: ManualClock) -> None:
     names = [f"{migration.number:04} {migration.name}" for migration in list_migrations()]
     assert migrate(empty_database, clock) == names
-    made, first = schema_of(empty_database), list(Migration.select().dicts())
+    made, first = read_schema(empty_database), list(Migration.select().dicts())
     clock.advance(days=1)
     assert migrate(empty_database, clock) == []
-    assert schema_of(empty_database) == made
+    assert read_schema(empty_database) == made
     assert list(Migration.select().dicts()) == first
 
 
@@ -211,7 +197,7 @@ def test_who_waited_for_another_process_migrates_nothing_again(our_database: Dat
 def test_a_migration_that_was_interrupted_goes_on(empty_database: Database, clock: ManualClock) -> None:
     """There each CREATE commits by itself, so that a kill leaves the first tables without the last."""
     migrate(empty_database, clock)
-    made = schema_of(empty_database)
+    made = read_schema(empty_database)
     tables = [str(statement).split()[2] for statement in first_statements() if statement.startswith("CREATE TABLE")]
     for kept in range(0, len(tables), 3):
         empty_database.execute_sql("SET foreign_key_checks = 0")  # later migrations refer to them
@@ -220,7 +206,7 @@ def test_a_migration_that_was_interrupted_goes_on(empty_database: Database, cloc
         empty_database.execute_sql("SET foreign_key_checks = 1")
         empty_database.execute_sql("DELETE FROM regsvc_migration")
         migrate(empty_database, clock)
-        assert schema_of(empty_database) == made
+        assert read_schema(empty_database) == made
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
@@ -228,13 +214,13 @@ def test_a_migration_that_was_interrupted_between_two_indexes_goes_on(
     empty_database: Database, clock: ManualClock
 ) -> None:
     migrate(empty_database, clock)
-    made = schema_of(empty_database)
+    made = read_schema(empty_database)
     for trigger in ("regsvc_audit_is_not_deleted", "regsvc_audit_is_not_changed"):
         empty_database.execute_sql(f"DROP TRIGGER {trigger}")
     empty_database.execute_sql("DROP INDEX regsvc_audit_newest ON regsvc_audit")
     empty_database.execute_sql("DELETE FROM regsvc_migration")
     migrate(empty_database, clock)
-    assert schema_of(empty_database) == made
+    assert read_schema(empty_database) == made
     test_the_audit_log_is_append_only_for_people_who_type_sql(empty_database, clock)
 
 
@@ -248,7 +234,7 @@ def test_sqlite_makes_all_of_a_migration_or_nothing(
         patched.setattr(migrator, "list_migrations", lambda: [NumberedMigration(BASELINE, "broken", broken)])
         with pytest.raises(OperationalError, match="duplicate column"):
             migrate(empty_database, clock)
-    assert set(schema_of(empty_database)) == {"regsvc_migration"}
+    assert {part.table for part in read_schema(empty_database)} == {"regsvc_migration"}
     migrate(empty_database, clock)
     assert Migration.select().count() == len(list_migrations())
 
@@ -293,10 +279,10 @@ def test_a_newer_database_is_refused_before_anything_is_touched(empty_database: 
     migrate(empty_database, clock)
     newest = list_migrations()[-1].number
     Migration.create(number=newest + 1, name="from_the_future", applied_at=clock())
-    made = schema_of(empty_database)
+    made = read_schema(empty_database)
     with pytest.raises(UnusableSchema, match=f"migration {newest + 1}, but this version knows only {newest}"):
         migrate(empty_database, clock)
-    assert schema_of(empty_database) == made
+    assert read_schema(empty_database) == made
 
 
 def test_a_second_migration_is_applied_after_the_first(

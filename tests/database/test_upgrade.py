@@ -1,15 +1,16 @@
 """A database of the last preview version becomes one of 1.0, wherever the upgrade is killed.
 
-`preview/` has two databases of commit 5980771 as SQL: users of every status, locks, intents; elsewhere a few rows.
+`preview/` has two databases of commit 5980771 as SQL: users of every status, locks, intents; elsewhere a few rows. The
+November ones are the same after an upgrade by commit 40b686ad, whose migrations had the numbers of later ones.
 """
 
-import re
+import logging
 import resource
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,12 @@ from regsvc.database.models import (
     Installation,
     Invitation,
     KnownOperator,
+    Migration,
     Note,
     PlayerAddress,
     Reader,
     Setting,
+    SyncState,
     TeamChatEvent,
     TeamChatLink,
     TeamChatMessage,
@@ -43,6 +46,7 @@ from regsvc.database.models import (
     User,
     bind_models,
 )
+from regsvc.database.schema import INDEX, Part, Schema, read_schema
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.manual_clock import ManualClock
 from tests.support.meanwhile import meanwhile
@@ -79,7 +83,12 @@ TEAM_CHAT = (TeamChatMessage, TeamChatLink, TeamChatEvent)
 NEW_MODELS = (
     *(AskedQuestion, Invitation, PlayerAddress, Reader, Allowed, Token, Setting, Note, KnownOperator, *TEAM_CHAT),
 )
-NOT_COMPARED = ("regsvc_migration", "regsvc_lease", *(model._meta.table_name for model in NEW_MODELS))
+NOT_COMPARED = (
+    "regsvc_migration",
+    "regsvc_lease",
+    "regsvc_sync_state",
+    *(model._meta.table_name for model in NEW_MODELS),
+)
 NEW_ORIGINS = {"agreed": VERIFIED, "stranger": UNVERIFIED, None: None}
 SIXTEENTH = (
     "ALTER TABLE regsvc_player ADD COLUMN kept_group INT NULL",
@@ -120,26 +129,37 @@ Rows = dict[str, list[dict[str, Any]]]
 
 @pytest.fixture
 def preview(request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path) -> Iterator[Database]:
+    with loaded(request, database_kind, tmp_path, "") as database:
+        yield database
+
+
+@pytest.fixture
+def november(request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path) -> Iterator[Database]:
+    with loaded(request, database_kind, tmp_path, "november-") as database:
+        yield database
+
+
+@contextmanager
+def loaded(request: pytest.FixtureRequest, kind: DatabaseKind, folder: Path, version: str) -> Iterator[Database]:
+    text = (PREVIEW / f"{version}{kind}.sql").read_text("utf-8")
     with ExitStack() as stack:
-        if database_kind == "mariadb":
+        if kind == "mariadb":
             schema: MariaDBSchema = request.getfixturevalue("database")
             with closing(schema.connect()) as connection, connection.cursor() as cursor:
-                for statement in (PREVIEW / "mariadb.sql").read_text("utf-8").split(";\n\n"):
+                for statement in text.split(";\n\n"):
                     cursor.execute(statement)
                 connection.commit()
             yield opened(schema.url, stack)
         else:
-            file = tmp_path / "companion.db"
-            with closing(sqlite3.connect(file)) as empty:
-                empty.executescript((PREVIEW / "sqlite.sql").read_text("utf-8"))
-            yield opened(f"sqlite:///{file}", stack)
+            with closing(sqlite3.connect(folder / "companion.db")) as empty:
+                empty.executescript(text)
+            yield opened(f"sqlite:///{folder / 'companion.db'}", stack)
 
 
 @pytest.fixture
-def fresh_schema(
-    request: pytest.FixtureRequest, database_kind: DatabaseKind, preview: Database, tmp_path: Path
-) -> Iterator[list[str]]:
+def fresh_schema(request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path) -> Iterator[Schema]:
     """What a database of this version consists of."""
+    upgraded: Database = User._meta.database
     with ExitStack() as stack:
         url = f"sqlite:///{tmp_path / 'fresh.db'}"
         if database_kind == "mariadb":
@@ -147,9 +167,8 @@ def fresh_schema(
             url = stack.enter_context(server.fresh_database()).url
         fresh = opened(url, stack)
         migrate(fresh, ManualClock())
-        made = schema_of(fresh)
-        bind_models(preview)
-        yield made
+        bind_models(upgraded)
+        yield read_schema(fresh)
 
 
 def opened(url: str, stack: ExitStack) -> Database:
@@ -162,24 +181,6 @@ def opened(url: str, stack: ExitStack) -> Database:
 
 def fetch(database: Database, sql: str) -> list[tuple[Any, ...]]:
     return list(database.execute_sql(sql).fetchall())
-
-
-def schema_of(database: Database) -> list[str]:
-    """Return all tables, indexes, triggers and views in the database's own words."""
-    if isinstance(database, SqliteDatabase):
-        tables = [name for name in database.get_tables() if name.startswith("regsvc_")]
-        columns = [f"{name}: {fetch(database, f'PRAGMA table_xinfo({name})')}" for name in tables]
-        keys = [f"{name}: {fetch(database, f'PRAGMA foreign_key_list({name})')}" for name in tables]
-        made = fetch(database, "SELECT name, sql FROM sqlite_master WHERE type <> 'table'")
-        return sorted([*columns, *keys, *map(str, made)])
-    kinds = dict(fetch(database, "SHOW FULL TABLES LIKE 'regsvc%%'"))
-    made = [fetch(database, f"SHOW CREATE TABLE {name}")[0][:2] for name in kinds]
-    triggers = [name for name, *_rest in fetch(database, "SHOW TRIGGERS")]
-    made += [fetch(database, f"SHOW CREATE TRIGGER {name}")[0][:3:2] for name in triggers]
-    texts = [f"{name}: {' '.join(text.split())}" for name, text in made]
-    # MySQL names the tests' shared tablespace in tables that were altered
-    noise = r" AUTO_INCREMENT=\d+|DEFINER=\S+ |`authme\w*`\.|/\*!50100 TABLESPACE `innodb_system` \*/ "
-    return sorted(re.sub(noise, "", text) for text in texts)
 
 
 def rows_of(database: Database) -> Rows:
@@ -259,16 +260,16 @@ def kill_after_each_new_statement(
 
 
 def test_everything_is_there_after_the_upgrade(
-    preview: Database, fresh_schema: list[str], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    preview: Database, fresh_schema: Schema, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upgrade_from_preview, "_ROWS_PER_STATEMENT", PAGE)
     before = rows_of(preview)
     assert migrate(preview, clock) == NEWEST
-    assert schema_of(preview) == fresh_schema
+    assert read_schema(preview) == fresh_schema
     assert rows_of(preview) == before
     assert fetch(preview, "SELECT name FROM regsvc_migration ORDER BY number") == [(name[5:],) for name in NEWEST]
     assert migrate(preview, clock) == []
-    for model in set(MODELS) - {*NEW_MODELS}:  # which no preview had
+    for model in set(MODELS) - {*NEW_MODELS, SyncState}:  # which no preview had, or which starts anew
         assert list(model.select()), f"the models read {model._meta.table_name}"
 
 
@@ -288,13 +289,13 @@ def test_intents_and_locks_have_their_new_words(preview: Database, clock: Manual
 
 
 def test_a_preview_version_after_the_last_one_is_upgraded_too(
-    preview: Database, fresh_schema: list[str], clock: ManualClock
+    preview: Database, fresh_schema: Schema, clock: ManualClock
 ) -> None:
     for statement in SIXTEENTH:
         preview.execute_sql(statement)
     before = rows_of(preview)
     assert migrate(preview, clock) == NEWEST
-    assert schema_of(preview) == fresh_schema
+    assert read_schema(preview) == fresh_schema
     assert rows_of(preview) == before
     [bob] = [row for row in before["regsvc_sync_record"] if row["username_key"] == "bob"]
     assert (bob["kept_group"], bob["kicked_login"]) == (3, 1_900_000_000_000)
@@ -390,24 +391,64 @@ def test_a_login_that_may_not_drop_is_told_and_goes_on_once_it_may(
     assert rows_of(preview) == before
 
 
+# --- a preview of November ---
+
+
+def test_the_tables_of_november_become_equal(
+    november: Database, fresh_schema: Schema, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Commit 40b686ad: migrations up to 108, with other indexes than those of 1.0."""
+    before = rows_of(november)
+    november.execute_sql("CREATE INDEX hosts_own ON regsvc_user (last_login_at)")
+    with caplog.at_level(logging.INFO):
+        assert migrate(november, clock)[-1] == NEWEST[-1]
+    assert rows_of(november) == before
+    assert read_schema(november).items() - fresh_schema.items() == {
+        (Part(INDEX, "regsvc_user", "hosts_own"), "(last_login_at)")
+    }
+    assert fresh_schema.items() <= read_schema(november).items()
+    assert [column.name for column in november.get_columns("regsvc_sync_state")][2:] == ["operators", "compared_at"]
+    repaired = [line for line in caplog.messages if line.startswith("repairing the tables: ")]
+    assert len(repaired) >= 10, repaired
+    Migration.delete().where(Migration.number == list_migrations()[-1].number).execute()
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        assert migrate(november, clock) == NEWEST[-1:]
+    assert "repairing" not in caplog.text, "what is as it should be is left alone"
+
+
+def test_killed_after_every_repair_it_goes_on(
+    november: Database, fresh_schema: Schema, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = rows_of(november)
+    with monkeypatch.context() as patched:  # the others are killed below
+        known = [migration for migration in list_migrations() if migration.number <= 108 or migration.number == 113]
+        patched.setattr(migrator, "list_migrations", lambda: known)
+        kills = kill_after_each_new_statement(november, monkeypatch, lambda: migrate(november, clock))
+    assert kills > 15
+    migrate(november, clock)
+    assert read_schema(november) == fresh_schema
+    assert rows_of(november) == before
+
+
 # --- killed, and several at once ---
 
 
 def test_killed_after_every_statement_it_goes_on(
-    preview: Database, fresh_schema: list[str], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    preview: Database, fresh_schema: Schema, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upgrade_from_preview, "_ROWS_PER_STATEMENT", PAGE)
     before = rows_of(preview)
     kills = kill_after_each_new_statement(preview, monkeypatch, lambda: migrate(preview, clock))
     assert kills > 20
     require_one_copy(preview)
-    assert schema_of(preview) == fresh_schema
+    assert read_schema(preview) == fresh_schema
     assert rows_of(preview) == before
     assert migrate(preview, clock) == []
 
 
 def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
-    preview: Database, fresh_schema: list[str], request: pytest.FixtureRequest, clock: ManualClock
+    preview: Database, fresh_schema: Schema, request: pytest.FixtureRequest, clock: ManualClock
 ) -> None:
     """With SIGKILL, as the kernel and impatient hosts do."""
     before = rows_of(preview)
@@ -421,19 +462,19 @@ def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
     if is_file:
         assert fetch(preview, "SELECT MAX(number) FROM regsvc_migration") == [(100,)]
     migrate(preview, clock)
-    assert schema_of(preview) == fresh_schema
+    assert read_schema(preview) == fresh_schema
     assert rows_of(preview) == before
     require_one_copy(preview)
 
 
 def test_whoever_comes_second_finds_everything_done(
-    preview: Database, fresh_schema: list[str], clock: ManualClock
+    preview: Database, fresh_schema: Schema, clock: ManualClock
 ) -> None:
     """On SQLite it waited for the file; on a server the lease keeps it from beginning."""
     before = rows_of(preview)
     with meanwhile(migrator, "_apply", lambda: migrate(preview, clock)):
         migrate(preview, clock)
-    assert schema_of(preview) == fresh_schema
+    assert read_schema(preview) == fresh_schema
     assert rows_of(preview) == before
     assert fetch(preview, "SELECT COUNT(*) FROM regsvc_migration") == [(len(NEWEST),)]
 
@@ -443,13 +484,13 @@ def test_whoever_comes_second_finds_everything_done(
 
 def test_an_older_preview_is_refused_before_anything_is_touched(preview: Database, clock: ManualClock) -> None:
     preview.execute_sql("DELETE FROM regsvc_migration WHERE number > 9")
-    made, before = schema_of(preview), rows_of(preview)
+    made, before = read_schema(preview), rows_of(preview)
     with pytest.raises(UnusableSchema, match=r"before commit 5980771 \(its newest migration: 9\)\. Start"):
         migrate(preview, clock)
     preview.execute_sql("DELETE FROM regsvc_migration")  # the first start of a preview was killed
     with pytest.raises(UnusableSchema, match="its newest migration: none"):
         migrate(preview, clock)
-    assert schema_of(preview) == made
+    assert read_schema(preview) == made
     assert rows_of(preview) == before
 
 

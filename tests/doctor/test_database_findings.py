@@ -187,10 +187,46 @@ def test_a_right_on_our_own_tables_is_missing(
 
 
 def test_we_may_not_make_triggers(doctor_case: DoctorCase, login: Login, mariadb: MariaDBServer) -> None:
-    login.may(", ".join(right for right in (*ROWS, *MAKING) if right != "TRIGGER"))
+    login.may(", ".join(right for right in (*ROWS, *MAKING, "DROP") if right != "TRIGGER"))
     assert doctor_case.only_finding("database.no_triggers").severity == "risky"
     doctor_case.start_once()
     assert doctor_case.only_finding("database.no_triggers").where.startswith("GRANT TRIGGER ON ")
+
+
+def test_a_view_that_we_might_not_replace(doctor_case: DoctorCase, login: Login) -> None:
+    login.may(", ".join((*ROWS, *MAKING)))
+    doctor_case.start_once()
+    finding = doctor_case.only_finding("database.schema_differs")
+    assert (finding.severity, finding.title) == ("risky", "The view regsvc_v_review_queue is another one than ours.")
+    login.may("DROP")
+    doctor_case.our_database.execute("DELETE FROM regsvc_migration WHERE number = 113")
+    doctor_case.start_once()
+    assert doctor_case.findings() == []
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite", "mariadb"])
+def test_tables_that_are_not_as_this_version_makes_them(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    ours = doctor_case.our_database
+    on = "" if ours.kind == "sqlite" else "ON regsvc_user"
+    ours.execute("CREATE INDEX hosts_own ON regsvc_user (last_login_at)")
+    assert doctor_case.findings() == []
+    ours.execute(f"DROP INDEX regsvc_user_role {on}")
+    ours.execute("CREATE INDEX regsvc_user_role ON regsvc_user (role)")
+    finding = doctor_case.only_finding("database.schema_differs")
+    assert finding.severity == "risky"
+    assert finding.title == ("The index regsvc_user_role of regsvc_user is (role), and should be (role, applied_role).")
+    assert "number = 113, and restart" in finding.do
+    for view in ("users", "outbox", "recent_audit", "questions", "sync_drift", "review_queue"):
+        ours.execute(f"DROP VIEW regsvc_v_{view}")
+    ours.execute("DROP TABLE regsvc_reader")
+    finding = doctor_case.only_finding("database.schema_differs")
+    assert finding.severity == "broken"
+    assert finding.title.endswith(" is missing. And 3 more.")
+    ours.execute("DELETE FROM regsvc_migration WHERE number = 113")
+    assert doctor_case.findings() == [], "the next start repairs them"
+    doctor_case.start_once()
+    assert doctor_case.findings() == []
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])

@@ -4,15 +4,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
 
 import pytest
+from pymysql import OperationalError
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
 
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.crash.brief_outage import file_busy
-from tests.support.daemon import Reply
+from tests.support.daemon import READY, Reply
 from tests.support.our_tables import our_database
 from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.stack import Person, Stack
@@ -27,7 +31,8 @@ APPLICANTS_EACH = 6
 @pytest.fixture
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDBServer]:
     """A server that may be stopped, unlike the session's, which other tests use."""
-    server = MariaDBServer(tmp_path_factory.mktemp("own-mariadb"))
+    options = ["--max-user-connections=1000"]  # a server that starts without such a limit refuses to set one
+    server = MariaDBServer(tmp_path_factory.mktemp("own-mariadb"), options=options)
     server.start()
     yield server
     server.stop()
@@ -163,6 +168,59 @@ def test_a_new_password_of_the_database_is_taken_over_while_the_daemon_runs(
         assert stack.daemon.pid == pid
         assert len([line for line in stack.daemon.log if "the database is away" in line]) == 1
         assert not [line for line in stack.daemon.log if "tulips" in line]
+
+
+LIMITS = (
+    ("ALTER USER 'authme'@'%' WITH MAX_USER_CONNECTIONS 1", "ALTER USER 'authme'@'%' WITH MAX_USER_CONNECTIONS 0"),
+    ("SET GLOBAL max_user_connections = 1", "SET GLOBAL max_user_connections = 1000"),
+    ("SET GLOBAL max_connections = 10", "SET GLOBAL max_connections = 200"),
+)
+"""Statements after which MariaDB refuses connections with 1226, 1203 and 1040, and those that lift the limit."""
+
+
+def test_connections_that_others_have_taken_are_waited_for(own_server: MariaDBServer, tmp_path: Path) -> None:
+    """R92: AuthMe's pool, or another program's, takes them all while we run, and has them all when we start."""
+    with Stack("mariadb", tmp_path, own_server) as stack:
+        alice = stack.pending()
+        ask = partial(stack.get, "/api/user/status", {"username": alice.name})
+        for limit, lift in LIMITS:
+            own_server.run_as_root(limit)
+            with all_connections_taken(own_server, our_schema(stack)):
+                away = [ask() for _request in range(20)]
+                assert {(reply.status, reply.code) for reply in away} == {(503, "database_away")}, limit
+                assert all(int(reply.headers["Retry-After"]) > 0 for reply in away)
+                stack.daemon.stop()
+                stack.daemon.log.clear()
+                stack.daemon.spawn()
+                assert stack.daemon.wait_for_log("the database is tried again in", TIMEOUT), limit
+                assert ask().code == "database_away"
+            assert stack.daemon.wait_for_output(READY, TIMEOUT), limit
+            assert ask_until(ask, lambda reply: reply.status == 200).status == 200
+            assert not [line for line in stack.daemon.log if "bug in" in line or "Traceback" in line]
+            own_server.run_as_root(lift)
+
+
+@contextmanager
+def all_connections_taken(server: MariaDBServer, schema: Database) -> Iterator[None]:
+    """Take every connection that the login may have, also those of the daemon."""
+    held: list[Connection[Cursor]] = []
+    try:
+        while True:
+            try:
+                held.append(schema.connect())
+            except OperationalError:
+                with suppress(OperationalError):  # root's own place is taken by a connection that is being refused
+                    ids = {connection.thread_id() for connection in held}  # type: ignore[no-untyped-call]
+                    listed = f"SELECT id FROM information_schema.processlist WHERE user = '{schema.user}'"
+                    others = {number for (number,) in server.ask_as_root(listed)} - ids
+                    if not others:
+                        break
+                    for number in others:
+                        server.run_as_root(f"KILL {number}")  # fails for one that has ended by itself
+        yield
+    finally:
+        for connection in held:
+            connection.close()
 
 
 def our_schema(stack: Stack) -> Database:

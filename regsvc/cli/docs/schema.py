@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from regsvc.cli.docs import bullets, grid, with_parts, write_or_check
-from regsvc.database.migrator import MIGRATION_TABLE, MYSQL_TYPES, list_migrations, split_statements
+from regsvc.database.migrator import MIGRATION_TABLE, MYSQL_TYPES, list_migrations, statements_of
 from regsvc.database.models import MODELS
 from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS, TRANSITIONS
 
@@ -72,8 +72,9 @@ def list_tables() -> list[Relation]:
     for statement in _table_statements():
         opening = re.match(r"(?:CREATE|ALTER) TABLE (?:IF NOT EXISTS )?(\w+)", statement)
         if opening is not None:
-            columns = (_column(name, definition, note) for name, definition, note in _COLUMN.findall(statement))
-            tables[opening[1]].columns += columns
+            columns = [_column(name, definition, note) for name, definition, note in _COLUMN.findall(statement)]
+            earlier = tables[opening[1]].columns if statement.startswith("ALTER") else []  # one that is made anew
+            tables[opening[1]].columns = [*earlier, *columns]
     return list(tables.values())
 
 
@@ -81,7 +82,7 @@ def list_views() -> list[Relation]:
     """Return all views in the order in which the migrations first create them, as the last one defines each."""
     views = {}
     for migration in list_migrations():
-        for statement in split_statements(getattr(migration.module, "VIEWS", "")):
+        for statement in statements_of(migration, "sqlite", "VIEWS"):
             if statement.startswith("DROP VIEW "):
                 continue
             opening = _VIEW.match(statement)
@@ -94,7 +95,7 @@ def list_views() -> list[Relation]:
 def _table_statements() -> Iterator[str]:
     yield MIGRATION_TABLE.strip()
     for migration in list_migrations():
-        yield from split_statements(getattr(migration.module, "TABLES", ""))
+        yield from [text for name in ("TABLES", "CHANGES") for text in statements_of(migration, "sqlite", name)]
 
 
 def _column(name: str, definition: str, note: str) -> Column:

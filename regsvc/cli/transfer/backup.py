@@ -345,7 +345,7 @@ def _write_tables(folder: Path, database: Database, authme_file: Path | None) ->
         if authme_file is not None:  # newer than our snapshot, as after a restore that keeps AuthMe's file
             copy_authme_file(authme_file, folder, lambda pages: None)
         total = sum(rows.count(table) for table in list_tables())
-        progress = Progress.on_stderr("backing up", total * 3)  # written, counted, read back
+        progress = Progress.on_stderr("backing up", total, passes=3)  # written, counted, read back
         try:
             write_tables(rows, folder / TABLES, progress.advance)
             checksums = checksums_of(rows, progress)

@@ -89,7 +89,7 @@ class CopyTarget:
         tables = list_tables()
         self._mark(source, COPYING)
         total = sum(source.count(table) for table in tables)
-        progress = Progress.on_stderr(title, total * 2)  # written and read back
+        progress = Progress.on_stderr(title, total, passes=2)  # written and read back
         try:
             sent = {table.name: self._copy_table(source, table, progress) for table in tables}
             received = checksums_of(self._rows, progress)

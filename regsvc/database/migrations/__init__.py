@@ -20,4 +20,5 @@ MIGRATIONS: Final = (
     "m0110_entitlement",
     "m0111_undo_links",
     "m0112_mailboxes",
+    "m0113_equal_tables",
 )

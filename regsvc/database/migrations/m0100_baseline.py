@@ -1,8 +1,7 @@
 """The tables, triggers and views of version 1.0. Those of a preview version are brought to them, with all their rows.
 
 Words in braces are the dialect's types (`regsvc/database/migrator.py`); `--` notes become column comments.
-They stay as previews wrote them: `regsvc_review.email_key` is of a proven address only by now, and the counts in
-`regsvc_sync_state` are not used any more.
+They stay as previews wrote them: `regsvc_review.email_key` is of a proven address only by now.
 """
 
 # ruff: noqa: S608 - names of our own tables alone

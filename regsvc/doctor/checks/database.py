@@ -8,7 +8,7 @@ from peewee import MySQLDatabase
 from plugin_bridge.authme.config import AuthMeConfig
 from regsvc.auth.keys import SigningKeys, fingerprint
 from regsvc.core.addresses import is_loopback
-from regsvc.core.i18n.sentences import Sentence, plural
+from regsvc.core.i18n.sentences import Sentence, join, plural
 from regsvc.database.location import (
     COPYING,
     MOVED,
@@ -21,6 +21,7 @@ from regsvc.database.location import (
     tables_are_gone,
 )
 from regsvc.database.migrator import list_migrations
+from regsvc.database.schema import COLUMN, TABLE
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadable
 from regsvc.doctor.finding import Severity, Symptom, check
@@ -28,6 +29,7 @@ from regsvc.doctor.finding import Severity, Symptom, check
 _DEFAULT_PASSWORD: Final = AuthMeConfig().password
 _UNUSABLE: Final = "{database} cannot be used: {problem}."
 _GRANT: Final = FixLocation(Source.DATABASE, "GRANT")
+_MOST_SENTENCES: Final = 5
 _QUORUM: Final = 3
 """Nodes of which one may fail."""
 
@@ -120,6 +122,27 @@ def schema_is_too_new(facts: Facts) -> Iterator[Sentence]:
             number=facts.own_tables.newest_migration,
             known=known,
         )
+
+
+@check(
+    "database.schema_differs",
+    Severity.BROKEN,
+    means="A table or column of ours is missing or not as we made it, or, only risky, an index, key, trigger or view.",
+    why="What needs it fails, or takes longer and longer.",
+    do="Make a backup, and on a server grant our login all of docs/hosting.md. Let the next start repair tables, "
+    "columns, indexes, triggers and views: DELETE FROM regsvc_migration WHERE number = 113, and restart. If something "
+    "is left, back up again, and restore that into an empty database.",
+    where=FixLocation(Source.DATABASE, "companion upgrade-check"),
+)
+def schema_differs(facts: Facts) -> Iterator[Symptom]:
+    differences = facts.schema_differences
+    if differences:
+        sentences = [it.sentence for it in differences]
+        if len(sentences) > _MOST_SENTENCES:
+            left = len(sentences) - _MOST_SENTENCES
+            sentences[_MOST_SENTENCES:] = [plural(left, "And {count} more.", "And {count} more.")]
+        is_needed = any(it.part.kind in (TABLE, COLUMN) for it in differences)
+        yield Symptom(join(sentences, "{first} {next}"), severity=Severity.BROKEN if is_needed else Severity.RISKY)
 
 
 @check(

@@ -17,6 +17,7 @@ from plugin_bridge.authme.config import AuthMeConfig, Backend
 from regsvc.core.clock import Clock
 from regsvc.database.durability import Lossy, describe_mount, find_lossy, read_lossy_of_server
 from regsvc.database.location import DatabaseLocation
+from regsvc.database.schema import Difference
 from regsvc.doctor.abandonable import call_within
 from regsvc.doctor.facts import own_tables
 from regsvc.doctor.facts.own_tables import OwnTables
@@ -138,6 +139,22 @@ def inspect_authme(
 ) -> AuthMeDatabase | DatabaseUnreadable:
     """Inspect AuthMe's database, as `inspect_ours`; `operators` are the names to look for."""
     return _in_time(lambda: _inspect_authme(location, authme, operators, in_process))
+
+
+def inspect_schema(location: DatabaseLocation, *, in_process: bool) -> list[Difference] | DatabaseUnreadable:
+    """Return how our tables differ from what this version makes, as `inspect_ours`."""
+    return _in_time(lambda: _inspect_differences(location, in_process))
+
+
+def _inspect_differences(location: DatabaseLocation, in_process: bool) -> list[Difference]:
+    with closing(_open_ours(location, in_process)) as database:
+        return own_tables.find_schema_differences(database)
+
+
+def _open_ours(location: DatabaseLocation, in_process: bool) -> ReadOnlyDatabase:
+    if isinstance(location.database, MySQLDatabase):
+        return ReadOnlyMySql(location.database)
+    return ReadOnlySqlite(Path(location.database.database), in_process=in_process)
 
 
 def unwritable_paths(file: Path) -> list[Path]:

@@ -42,7 +42,8 @@ from regsvc.database.location import (
     read_other_authmes,
     resolve_location,
 )
-from regsvc.doctor.facts.databases import AuthMeDatabase, OurDatabase, inspect_authme, inspect_ours
+from regsvc.database.schema import Difference
+from regsvc.doctor.facts.databases import AuthMeDatabase, OurDatabase, inspect_authme, inspect_ours, inspect_schema
 from regsvc.doctor.facts.host import Host, RunningDaemon, find_running_daemon
 from regsvc.doctor.facts.own_tables import OwnTables
 from regsvc.doctor.facts.player_table import PlayerRowCounts, PlayerTable
@@ -430,6 +431,16 @@ class Facts:
         if tables is None:
             raise FactUnavailable
         return tables
+
+    @cached_property
+    def schema_differences(self) -> list[Difference]:
+        """Differences between our tables and what this version makes."""
+        if self.ours.tables is None or self.ours.missing_rights:
+            raise FactUnavailable
+        found = inspect_schema(self.location, in_process=self._is_in_daemon)
+        if isinstance(found, DatabaseUnreadable):
+            raise FactUnavailable("our own tables: the database cannot be read")
+        return found
 
     @property
     def players(self) -> AuthMeDatabase:

@@ -1,10 +1,10 @@
 """Facts from our own tables: which installation they belong to, and what in them needs attention."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, get_args
 
 from plugin_bridge.server.operators import Operator
@@ -12,6 +12,15 @@ from regsvc.auth.rate_limits import REGISTRATIONS, WindowKey, Windows
 from regsvc.database.migrations.upgrade_from_preview import BASELINE
 from regsvc.database.migrator import MIGRATION, list_migrations
 from regsvc.database.models import OutboxEntry, RateLimitWindow, UtcDateTimeField
+from regsvc.database.schema import (
+    TRIGGER,
+    Difference,
+    expected_schema,
+    find_differences,
+    query_schema,
+    read_server_triggers,
+    server_triggers,
+)
 from regsvc.doctor.facts.readonly_db import (
     DatabaseMigrating,
     DatabaseUnreadable,
@@ -218,16 +227,26 @@ def clock_difference(database: ReadOnlyDatabase, now: datetime) -> timedelta:
 
 def list_missing_triggers(database: ReadOnlyDatabase) -> list[str]:
     """Return our triggers that are missing; a login that may not create triggers does not see any either."""
-    rows = database.rows(
-        "SELECT trigger_name AS name FROM information_schema.triggers WHERE trigger_schema = DATABASE()"
-    )
-    texts = [
-        text for migration in list_migrations() for text in getattr(migration.module, "TRIGGERS", {}).get("mysql", [])
-    ]
-    made = {
-        name for text in texts for name in re.findall(r"^\s*CREATE (?:TRIGGER|{trigger}) (\w+)", text, re.MULTILINE)
-    }
-    return sorted(made - {str(row["name"]) for row in rows})
+    found = read_server_triggers(partial(_query, database))
+    return sorted(part.name for part in server_triggers(list_migrations()) if part not in found)
+
+
+def find_schema_differences(database: ReadOnlyDatabase) -> list[Difference]:
+    """Return how our tables differ from what this version makes; none if it has not migrated them yet.
+
+    Triggers that are missing on a server are not among them: `list_missing_triggers`. Raises `DatabaseUnreadable`.
+    """
+    known = list_migrations()
+    applied = {int(row["number"]) for row in database.rows("SELECT number FROM regsvc_migration")}
+    if applied != {migration.number for migration in known}:
+        return []
+    found = query_schema(partial(_query, database), is_sqlite=database.is_sqlite)
+    differences = find_differences(found, expected_schema(known, is_sqlite=database.is_sqlite))
+    return [it for it in differences if database.is_sqlite or it.part.kind != TRIGGER or it.found is not None]
+
+
+def _query(database: ReadOnlyDatabase, sql: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in database.rows(sql)]
 
 
 def _waiting_on_list(database: ReadOnlyDatabase) -> Mapping[str, PlayerSample]:

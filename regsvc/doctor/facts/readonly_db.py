@@ -36,14 +36,11 @@ class DatabaseUnreadable(Exception):
     `code` is MySQL's error number, 0 if there is none.
     """
 
-    def __init__(self, message: str, code: int = 0) -> None:
+    def __init__(self, message: str, code: int = 0, *, is_connected: bool = True) -> None:
         super().__init__(message)
         self.code = code
-
-    @property
-    def is_away(self) -> bool:
-        """Whether a database server gave no answer at all: the error is that of its client (2000 and up), or none."""
-        return self.code == 0 or self.code >= _CLIENT_ERRORS
+        self.is_away = not is_connected or code == 0 or code >= _CLIENT_ERRORS
+        """Whether no connection could be opened, or it was lost: the error is the client's (2000 and up), or none."""
 
 
 class StatementTimeout(DatabaseUnreadable):
@@ -124,8 +121,8 @@ class ReadOnlyMySql(ReadOnlyDatabase):
             self._connection = QuickConnection(
                 database=database.database, autocommit=True, cursorclass=DictCursor, **parameters
             )
-        except (pymysql.MySQLError, OSError, RuntimeError) as error:  # RuntimeError: PyMySQL lacks a package
-            raise _unreadable(error) from error
+        except Exception as error:  # PyMySQL lacks a package, or the server's answer makes no sense
+            raise _unreadable(error, is_connected=False) from error
         self.rows(_LOCK_WAIT_TIMEOUT)
         version = str(self.value("SELECT VERSION() AS version"))
         self._is_mariadb = "MariaDB" in version
@@ -170,7 +167,7 @@ def _is_wal(file: Path) -> bool:
         return False
 
 
-def _unreadable(error: Exception) -> DatabaseUnreadable:
+def _unreadable(error: Exception, *, is_connected: bool = True) -> DatabaseUnreadable:
     code, message = (*error.args, "")[:2] if error.args and isinstance(error.args[0], int) else (0, str(error))
     kind = StatementTimeout if code in _TIMEOUT_CODES else DatabaseUnreadable
-    return kind(str(message) or type(error).__name__, code)
+    return kind(str(message) or type(error).__name__, code, is_connected=is_connected)

@@ -1,6 +1,7 @@
 """`companion migrate --to`: everything is moved, or nothing has changed."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from itertools import chain, count
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from plugin_bridge.hashers.catalogue import HASHERS
+from regsvc.core import progress
 from regsvc.database.failpoints import VARIABLE
 from tests.cli.transfer.conftest import Run
 from tests.support.authme.authme_database import MariaDBSchema, SqliteFile
@@ -99,6 +101,14 @@ def test_everything_goes_to_mariadb_and_back(place: Daemon, run: Run, database: 
     assert [login(place, name) for name in ("Alice", "Carol", "Mallory")] == [200, 200, 403]
     place.stop()
     assert run("migrate", "--to", new_file).output.startswith("everything is in sqlite:")
+
+
+def test_the_rows_on_the_way_are_those_at_the_end(place: Daemon, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reconcile(place, run, "Alice", "Bob")
+    monkeypatch.setattr(progress, "_LOG_EVERY", 0.0)
+    moved = run("migrate", "--to", f"sqlite:///{place.state_dir / 'again.db'}")
+    [rows] = re.findall(r"^moved (\d+) rows", moved.output, re.MULTILINE)
+    assert set(re.findall(r"moving: \d+ of (\d+) ", moved.errors)) == {rows}, moved.errors
 
 
 def test_what_was_left_is_no_home_any_more(place: Daemon, run: Run) -> None:
