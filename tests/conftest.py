@@ -45,7 +45,7 @@ from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.certificate import Certificate, make_certificate
 from tests.support.crash.crash_tester import CrashTester, open_crash_tester
 from tests.support.daemon import Daemon
-from tests.support.peers.mariadb import Database, MariaDBServer, find_mariadbd
+from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.peers.smtp import MailServer
 from tests.support.stack import Stack
 
@@ -53,7 +53,6 @@ pytest_plugins = ["tests.support.fixtures"]
 
 FORBID_SKIPS = "COMPANION_TEST_FORBID_SKIPS"
 ALL_DATABASES = "COMPANION_TEST_ALL_DATABASES"
-NO_MARIADB = "NO MariaDB HERE: mariadbd is missing (Debian: apt-get install mariadb-server-core)"
 
 TESTS = Path(__file__).parent
 API = TESTS / "api"
@@ -70,8 +69,6 @@ MakeDaemon = Callable[..., Daemon]
 @pytest.fixture(scope="session")
 def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDBServer]:
     """One server for the session (and for each worker of a parallel run)."""
-    if find_mariadbd() is None:
-        pytest.skip(NO_MARIADB)
     server = MariaDBServer(tmp_path_factory.mktemp("mariadb"))
     server.start()
     yield server

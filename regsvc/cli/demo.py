@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from plugin_bridge.hashers import HASHERS
 from regsvc.cli.demo_people import populate
+from regsvc.cli.install.settings import is_free
 from regsvc.cli.shipped_files import read_shipped
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
@@ -107,6 +108,12 @@ def prepare(var: Path, gate: str = "authme") -> str | None:
     With `gate` "allowlist", the game server has no AuthMe, and lets in who is on its allowlist. Return the operator's
     new password, or None if an earlier run created it.
     """
+    _write_server(var, gate)
+    return _create_operator(var, gate)
+
+
+def _write_server(var: Path, gate: str) -> None:
+    """Create the game server's folder and our config, without the operator's password."""
     game = var / "demo-server"
     authme = game / "plugins" / "AuthMe"
     (game if gate == ALLOWLIST else authme).mkdir(parents=True, exist_ok=True)
@@ -118,9 +125,15 @@ def prepare(var: Path, gate: str = "authme") -> str | None:
     _write_once(var / "demo.toml", _config(var, game))
     if gate == ALLOWLIST:
         _write_once(game / "whitelist.json", "[]\n")
-        return None if (var / "demo-state").exists() else _create_operator(var / "demo.toml")
-    _write_once(authme / "config.yml", AUTHME_CONFIG)
-    table = authme / "authme.db"
+    else:
+        _write_once(authme / "config.yml", AUTHME_CONFIG)
+
+
+def _create_operator(var: Path, gate: str) -> str | None:
+    """Create the operator where there is none; return the password, or None."""
+    if gate == ALLOWLIST:
+        return None if (var / "demo-state").exists() else _create_user(var / "demo.toml")
+    table = var / "demo-server" / "plugins" / "AuthMe" / "authme.db"
     return None if table.exists() else _make_table(table)
 
 
@@ -130,9 +143,15 @@ def main() -> None:
     if gate not in ("authme", ALLOWLIST):
         sys.exit(f"GATE={gate}: there are authme and {ALLOWLIST}")
     var = Path("var", "allowlist" if gate == ALLOWLIST else "").resolve()
-    password = prepare(var, gate)
+    _write_server(var, gate)
     config = var / "demo.toml"
     loaded = load_config(config, os.environ)
+    port = loaded.server.port
+    if not is_free(port):  # before there is a password, which is shown only once
+        other = next((other for other in range(port + 1, 65536) if is_free(other)), port)
+        argument = f" GATE={gate}" if "GATE" in os.environ else ""
+        sys.exit(f"Port {port} is taken by another program. Type: COMPANION_SERVER_PORT={other} make run{argument}")
+    password = _create_operator(var, gate)
     application = var / APPLICATION
     if not application.exists():
         application.write_text(populate(loaded), encoding="utf-8")
@@ -199,7 +218,7 @@ def _make_table(file: Path) -> str:
     return password
 
 
-def _create_operator(config: Path) -> str:
+def _create_user(config: Path) -> str:
     """Create the operator's account, where no AuthMe has it; return the password."""
     password = secrets.token_urlsafe(12)
     for command in (["migrate"], ["users", "create", OPERATOR, "--password-stdin"]):

@@ -14,6 +14,7 @@ from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.live_api import LiveApi
 from tests.support.manual_clock import ManualClock
+from tests.support.programs import find_library
 from tests.support.pseudo_locale import write_pseudo_locale
 from tests.support.services import ServiceHarness, open_services
 from tests.support.stack import Stack
@@ -42,6 +43,7 @@ def browser() -> Iterator[Browser]:
     chromium = find_chromium()
     if chromium is None:
         pytest.skip(NO_CHROMIUM)
+    find_library("libatomic.so.1")  # without which Playwright's own Node.js does not start
     with sync_playwright() as playwright:
         # without its sandbox: on CI we are root, and the pages are our own
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

@@ -1,9 +1,15 @@
 """The demo (`make run`)."""
 
 import json
+import os
+import re
+import socket
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 from regsvc.cli.demo import ALLOWLIST, AUTHME_TABLE, OPERATOR, OPERATOR_UUID, hint, prepare
@@ -52,6 +58,22 @@ def test_it_says_what_to_open_at_the_port_it_is_served_on(tmp_path: Path) -> Non
     for path in ("/\n", "/application#token=12.token\n", "/admin\n", "/docs\n"):
         assert f"  http://127.0.0.1:18080{path}" in shown
     assert "8080" not in shown.replace("18080", "")
+
+
+@pytest.mark.parametrize("gate", ["", ALLOWLIST])
+def test_where_its_port_is_taken_it_prints_the_command_with_a_free_one(tmp_path: Path, gate: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        environment = {**os.environ, "COMPANION_SERVER_PORT": str(port), **({"GATE": gate} if gate else {})}
+        command = [sys.executable, "-m", "regsvc.cli.demo"]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    said = re.search(r"COMPANION_SERVER_PORT=(\d+) make run(.*)\n\Z", done.stderr)
+    assert said is not None, done.stdout + done.stderr
+    assert done.returncode == 1
+    assert said[2] == (f" GATE={gate}" if gate else "")
+    assert int(said[1]) != port
+    socket.create_server(("127.0.0.1", int(said[1]))).close()
+    assert "password" not in done.stdout + done.stderr, "it is shown only once, and this run was no use"
 
 
 def test_people_have_applied_and_olivia_has_decided(tmp_path: Path) -> None:

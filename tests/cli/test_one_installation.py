@@ -21,7 +21,7 @@ from tests.support.machine import PROGRAM, Machine, open_machine
 from tests.support.other_user import USER_ID
 from tests.support.peers.smtp import MailServer
 from tests.support.ports import free_port
-from tests.support.sandbox import CREDENTIALS, missing_requirement
+from tests.support.sandbox import CREDENTIALS, require_sandbox
 
 EX_CONFIG = 78
 STATE = "/var/lib/companion"
@@ -197,7 +197,7 @@ def host(
     tmp_path_factory: pytest.TempPathFactory, table: AuthMeTable, port: int, mail_server: MailServer
 ) -> Iterator[Shells]:
     """A machine where everything is prepared for a first start, on SQLite; the unit is stopped."""
-    assert missing_requirement() is None
+    require_sandbox("MACHINE")
     assert isinstance(table.database, SqliteFile)
     with open_machine(tmp_path_factory.mktemp("machine"), table.database.path.parents[2]) as machine:
         shells = Shells(machine)

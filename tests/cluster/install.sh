@@ -7,21 +7,26 @@ target="${XDG_CACHE_HOME:-${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}/.ca
 copying="wsrep_sst_rsync_for_tests"  # a name that no package has: the server looks into /usr/bin first
 [ ! -e "$target/usr/bin/$copying" ] || exit 0
 
-packages="galera-4 mariadb-server mariadb-client-core rsync libpopt0 lsof
-    haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1"
+programs="galera-4 mariadb-server mariadb-client-core rsync lsof procps haproxy"
 if ! command -v apt-get >/dev/null 2>&1; then
-    echo "The cluster needs files of these Debian packages in $target:" $packages >&2
+    echo "The cluster needs files of these Debian packages in $target: $programs" >&2
     exit 1
 fi
-echo "Unpacking for the cluster:" $packages
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../packages.sh"
+if may_install; then
+    update_package_lists
+fi
+# Their libraries have other names in each Debian.
+libraries=$(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
+    galera-4 rsync lsof procps haproxy | grep '^lib' | sort -u | while read -r library; do
+    dpkg-query --status "$library" >/dev/null 2>&1 || find_package "$library" || true
+done)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 chmod 755 .
-if [ "$(id -u)" = 0 ]; then
-    apt-get update -qq
-fi
-apt-get download -qq $packages 2>/dev/null
+quietly "Unpacking for the cluster: $programs" apt-get download -qq $programs $libraries
 mkdir files
 for package in ./*.deb; do
     dpkg-deb --extract "$package" files

@@ -54,8 +54,12 @@ def test_a_config_and_a_setting_that_come_at_the_same_time_are_both_in_force() -
 def test_of_two_that_load_the_settings_the_later_is_in_force(services: ServiceHarness) -> None:
     """Olivia closes registration just when a job puts in force what it has read before."""
     settings, worker = services.app.settings, services.app.worker
-    close = (settings.set_registration, False, None, Actor("Olivia"))
-    other = Thread(target=worker.run_here, args=close)
+
+    def close() -> None:
+        worker.run_here(settings.set_registration, False, None, Actor("Olivia"))
+        worker.close_here()
+
+    other = Thread(target=close)
 
     def close_meanwhile() -> None:
         other.start()

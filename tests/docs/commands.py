@@ -11,6 +11,7 @@ from tests.docs.pages import Block, list_blocks, split_commands, without_comment
 
 NOT_RUN = {
     "make run": "what follows it is typed by tests/docs/test_readme.py",
+    "make test": "`make fresh-test` types it",
     "curl $API": "tests/docs/test_readme.py",
     'curl "$API': "tests/docs/test_readme.py",
     "API=": "tests/docs/test_readme.py",

@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.docs.pages import list_blocks
 from tests.support.daemon import READY
 from tests.support.ports import free_port
+from tests.support.programs import find_program
 
 HEAD = re.compile(r"\A(?:\w+=.*\n)+")
 CODE = "# … finds the code"
@@ -38,14 +39,14 @@ def find(pattern: str, lines: Iterator[str]) -> str:
 
 def typed(script: str) -> list[str]:
     """Replies to the lines, one each; a shell that fails fails the test."""
-    done = subprocess.run(
-        ["bash", "-euc", script.replace("curl ", "curl -sS -w '\\n' ")], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    script = script.replace("curl ", "curl -sS -w '\\n' ").replace("|\n", "| tee /dev/stderr |\n")
+    done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
 
 
 def test_alice_registers_and_is_approved_with_the_lines_of_the_readme(tmp_path: Path) -> None:
+    find_program("curl")
     (block,) = [block for block in list_blocks() if block.page == "README.md" and CODE in block.text]
     port = free_port()
     script = block.text.replace("127.0.0.1:8080", f"127.0.0.1:{port}")

@@ -1,20 +1,20 @@
 #!/bin/sh
-# Installs the tools that check the pages' scripts into tests/js/node_modules, and before that Node.js and npm from the
-# system's packages where they are missing. Nothing of it is needed to run the companion.
+# Installs the tools that check the pages' scripts, and the programs some tests use, into tests/js/node_modules, and before
+# that Node.js and npm from the system's packages where they are missing. Nothing of it is needed to run the companion.
 set -eu
 cd "$(dirname "$0")"
+. ../packages.sh
+stamp=node_modules/.installed
+if [ "$stamp" -nt package.json ] && [ "$stamp" -nt package-lock.json ]; then
+    exit 0
+fi
 
 if ! command -v npm >/dev/null 2>&1; then
-    as_root=""
-    [ "$(id -u)" = 0 ] || as_root="sudo -n"
-    if command -v apt-get >/dev/null 2>&1; then
-        echo "Installing for the checks of the scripts: nodejs npm"
-        $as_root apt-get update -qq &&
-            $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm || true
-    fi
+    install_packages "the pages' scripts" nodejs npm || true
 fi
 if ! command -v npm >/dev/null 2>&1; then
-    echo "The checks of the scripts need Node.js 18.19 or newer with npm; on Debian: apt-get install nodejs npm" >&2
+    tell_missing "AND WITHOUT IT, NO CHECKS OF THE PAGES' SCRIPTS; ITS TESTS WILL BE SKIPPED" npm
     exit 1
 fi
-npm ci --silent
+quietly "Installing npm's packages into tests/js/node_modules" npm ci
+touch "$stamp"

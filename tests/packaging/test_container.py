@@ -20,7 +20,7 @@ from tests.support.container import Image, container_command
 from tests.support.daemon import Daemon
 from tests.support.ports import free_port
 from tests.support.quick_start import REPOSITORY
-from tests.support.sandbox import USER_ID, missing_requirement
+from tests.support.sandbox import USER_ID, require_sandbox
 
 COMPOSE = REPOSITORY / "packaging" / "container" / "compose.yaml"
 
@@ -40,8 +40,7 @@ def check_health(image: Image, environment: Mapping[str, str]) -> int:
 
 
 def test_a_container_starts_from_the_image_and_two_volumes_alone(tmp_path: Path) -> None:
-    if (missing := missing_requirement()) is not None:
-        pytest.skip(f"NO CONTAINER HERE: {missing}")
+    require_sandbox("CONTAINER")
     image = Image.read()
     game = write_game_server(tmp_path / "game")
     game.authme_directory.mkdir(parents=True)

@@ -28,6 +28,7 @@ from tests.docs.commands import (
     lines_of,
     replaced,
 )
+from tests.packaging.fresh_system import ENVIRONMENT, make_system
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table, find_player
@@ -42,14 +43,7 @@ SERVERS = [f"s{number}" for number in range(1, 7)]
 BROKEN_SERVER = "s3"
 AT_ONCE = 4  # postinst restarts as many
 ACCEPTED = (0, 3)  # exit statuses of `companion install`; 3: the doctor complains, here of the mail server
-ENVIRONMENT = {
-    **os.environ,
-    "PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME": "/root",
-    "DEBIAN_FRONTEND": "noninteractive",
-}
 WORK = "/srv/work"  # where the commands of the pages are typed
-CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
 
 
 class NotTried(Exception):
@@ -245,8 +239,6 @@ def a_service_made_by_hand_runs(debian: Debian) -> None:
 
 def the_wheel_is_installed_runs_and_goes(debian: Debian) -> None:
     debian.output("apt-get install -y -qq --no-install-recommends python3-venv")
-    if (debian.root / "dist/certificates.pem").exists():
-        debian.output(f"cp /dist/certificates.pem /{CERTIFICATES}")  # which apt has replaced
     install, upgrade = WITH_WHEEL
     type_lines(debian, install)
     debian.output("test -f /usr/local/share/man/man1/companion.1; companion docs install > /dev/null")
@@ -358,17 +350,9 @@ def make_root(debian: Debian, folder: Path) -> None:
     folder.mkdir(parents=True)
     release = re.search(r"^VERSION_CODENAME=(\w+)", Path("/etc/os-release").read_text(), re.MULTILINE)
     assert release is not None, "this is no Debian"
-    with (folder / "debootstrap.log").open("wb") as log:
-        options = ("--variant=minbase", "--include=systemd-sysv")
-        subprocess.run(["debootstrap", *options, release[1], debian.root], stdout=log, stderr=log, check=True)
     root = debian.root
-    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-    shutil.copytree("/etc/apt/apt.conf.d", root / "etc/apt/apt.conf.d", dirs_exist_ok=True)
+    make_system(release[1], root, "--include=systemd-sysv")
     shutil.copytree(debian.dist, root / "dist")
-    if Path("/", CERTIFICATES).exists():
-        (root / CERTIFICATES).parent.mkdir(parents=True, exist_ok=True)
-        for copy in (root / CERTIFICATES, root / "dist/certificates.pem"):
-            shutil.copy(Path("/", CERTIFICATES), copy)
     server = GameServer(root / GAME[1:])
     server.authme_directory.mkdir(parents=True)
     table = table_of(debian)

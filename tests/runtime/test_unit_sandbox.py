@@ -23,7 +23,7 @@ from tests.support.sandbox import (
     Host,
     game_directory,
     memory_group,
-    missing_requirement,
+    require_sandbox,
     sandbox_command,
 )
 from tests.support.unit_file import UnitFile
@@ -70,8 +70,7 @@ print(json.dumps({
 
 @pytest.fixture
 def unit() -> UnitFile:
-    if reason := missing_requirement():
-        pytest.skip(f"NO SANDBOX HERE: {reason}")
+    require_sandbox("SANDBOX")
     return UnitFile.read(UNIT)
 
 

@@ -15,7 +15,7 @@ from tests.support.command_line import Finished, finish
 from tests.support.daemon import clean_environment
 from tests.support.other_user import USER_ID
 from tests.support.quick_start import QuickProcess, QuickStart, Streams
-from tests.support.sandbox import REPOSITORY, SEARCH_PATH, add_user, overlay_root, show_program
+from tests.support.sandbox import REPOSITORY, SEARCH_PATH, add_user, overlay_root, require_sandbox, show_program
 
 GAME = Path("/srv/minecraft")
 PROGRAM = "/opt/companion/bin/companion"
@@ -99,8 +99,9 @@ class Machine:
 def open_machine(scratch: Path, game: Path) -> Iterator[Machine]:
     """Set up a machine with a user `mc`, who owns the game server in `game`, and with this checkout as the companion.
 
-    `scratch` is an empty folder.
+    `scratch` is an empty folder. Skips the test if this machine cannot.
     """
+    require_sandbox("MACHINE")
     for path in (game, *game.rglob("*")):
         os.chown(path, USER_ID, USER_ID)
     game.chmod(0o755)
@@ -119,7 +120,11 @@ def open_machine(scratch: Path, game: Path) -> Iterator[Machine]:
 
 @contextmanager
 def open_bare_machine(scratch: Path, files: Path) -> Iterator[Machine]:
-    """Set up a machine that has nothing of this checkout; it sees `files` in `FILES`. `scratch` is an empty folder."""
+    """Set up a machine that has nothing of this checkout; it sees `files` in `FILES`. `scratch` is an empty folder.
+
+    Skips the test if this machine cannot.
+    """
+    require_sandbox("MACHINE")
     lines = [
         "mount --rbind /proc $root/proc",
         # else each step of dpkg reads all manual pages of the machine, for four seconds

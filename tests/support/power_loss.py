@@ -218,6 +218,7 @@ def _whole_calls(lines: list[str]) -> Iterator[str]:
 
 def record(folder: Path, place: Path) -> Recording:
     """Record one process, from its start until it is killed, and its files in `folder`; `place` is for ours."""
+    strace = find_program("strace")
     pipe = place / "calls"
     os.mkfifo(pipe)
     lines: list[str] = []
@@ -230,5 +231,5 @@ def record(folder: Path, place: Path) -> Recording:
     reader.start()
     # -D: the process is our child, as without; -y: names of files; -xx, -s: whole and in hexadecimal digits
     what = ("-e", "signal=none", "-e", f"trace={_CALLS}")
-    wrapper = (find_program("strace"), "-D", "-f", "--seccomp-bpf", "-y", "-xx", "-s", str(_LONGEST), *what)
+    wrapper = (strace, "-D", "-f", "--seccomp-bpf", "-y", "-xx", "-s", str(_LONGEST), *what)
     return Recording((*wrapper, "-o", str(pipe)), lines, reader, Disk(folder))

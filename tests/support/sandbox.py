@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.support.unit_file import UnitFile
 from tests.support.watching import ask_until
 
@@ -54,6 +56,12 @@ def missing_requirement() -> str | None:
             return f"{tool} is missing"
     done = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True, check=False)
     return None if done.returncode == 0 else done.stderr.strip()
+
+
+def require_sandbox(what: str) -> None:
+    """Skip the test, as one of `what`, where no sandbox can be created."""
+    if (reason := missing_requirement()) is not None:
+        pytest.skip(f"NO {what} HERE: {reason}")
 
 
 def sandbox_command(unit: UnitFile, host: Host, program: Sequence[str] | None = None) -> list[str]:

@@ -1,13 +1,11 @@
 """Unit tests of the pages' scripts, run by Node.js, and the types made for their type check."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.js.api_types import TYPES_FILE, api_types
+from tests.support.programs import find_program
 
 FOLDER = Path(__file__).resolve().parents[1] / "js"
 SCRIPTS = FOLDER.parents[1] / "regsvc" / "web" / "static"
@@ -16,9 +14,7 @@ LONGEST_FILE = 450
 
 
 def test_the_unit_tests_of_the_scripts() -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("Node.js is not installed")
+    node = find_program("node")
     tests = sorted(file.name for file in FOLDER.glob("*.test.js"))
     assert tests
     done = subprocess.run(

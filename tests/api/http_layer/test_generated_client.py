@@ -6,13 +6,17 @@ import subprocess
 from pathlib import Path
 
 from tests.support.contract import document
+from tests.support.programs import find_npm_package
 
 JS = Path(__file__).parents[2] / "js"
 
 
-def run(program: str, *arguments: str) -> None:
+def run(package: str, program: str, *arguments: str) -> None:
     done = subprocess.run(
-        [str(JS / "node_modules" / ".bin" / program), *arguments], capture_output=True, text=True, check=False
+        [str(find_npm_package(package).parent / ".bin" / program), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -21,10 +25,10 @@ def test_a_generated_client_is_typed(tmp_path: Path) -> None:
     """Its own wrong lines, marked as such, are seen as wrong."""
     described, client = tmp_path / "openapi.json", tmp_path / "client.ts"
     described.write_text(json.dumps(document()), "utf-8")
-    run("openapi-typescript", str(described), "--output", str(tmp_path / "companion.d.ts"))
+    run("openapi-typescript", "openapi-typescript", str(described), "--output", str(tmp_path / "companion.d.ts"))
     shutil.copy(JS / "client" / "client.ts", client)
     options = ("--noEmit", "--strict", "--target", "es2023", "--module", "esnext", "--moduleResolution", "bundler")
-    run("tsc", *options, "--lib", "es2023,dom", str(client))
+    run("typescript", "tsc", *options, "--lib", "es2023,dom", str(client))
 
 
 def test_no_field_is_mandatory_for_its_default() -> None:

@@ -33,6 +33,9 @@ from regsvc.core.safe_paths import (
 from tests.cli.install.test_prepared_root import CONFIG, choose_state, companion, install
 from tests.support.machine import PROGRAM, open_machine
 from tests.support.other_user import USER_ID
+from tests.support.programs import needs_root
+
+pytestmark = needs_root
 
 GAMES = getpwnam("games").pw_uid
 DAEMON = getpwnam("daemon").pw_uid

@@ -31,7 +31,10 @@ from tests.support.killing import run_killed_at
 from tests.support.other_user import USER_ID
 from tests.support.peers.proxies import nginx_command
 from tests.support.ports import free_port
+from tests.support.programs import needs_root
 from tests.support.quick_start import REPOSITORY
+
+pytestmark = needs_root
 
 WANTED = ("--game-dir", "/srv/minecraft", "--user", "games", "--base-url", "https://play.example.net", "--port", "8090")
 MAIL = ("--mail-host", "smtp.example.net", "--mail-sender", "a@example.net", "--mail-password-file", "-")

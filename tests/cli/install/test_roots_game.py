@@ -12,6 +12,9 @@ import pytest
 from tests.cli.install.test_answers import END, START, Ask, ask
 from tests.cli.install.test_prepared_root import companion
 from tests.support.other_user import USER_ID
+from tests.support.programs import needs_root
+
+pytestmark = needs_root
 
 __all__ = ["ask"]
 KILLED = """

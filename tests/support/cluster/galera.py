@@ -17,7 +17,11 @@ from tests.support.ports import free_port
 
 FILES: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "companion-tests" / "cluster" / "usr"
 """What tests/cluster/install.sh unpacked."""
-_WITH_GALERA: Final = ("--wsrep-on=ON", f"--wsrep-provider={FILES / 'lib' / 'libgalera_smm.so'}")
+_WITH_GALERA: Final = (
+    "--wsrep-on=ON",
+    f"--wsrep-provider={FILES / 'lib' / 'libgalera_smm.so'}",
+    "--loose-plugin-wsrep-provider=OFF",  # of 11.8: the plugin of this name refuses changes of wsrep_provider_options
+)
 _JOIN_TIMEOUT: Final = 60.0  # seconds
 _RECOVERED: Final = re.compile(r"WSREP: Recovered position: (\S+:-?\d+)")
 # A node that is silent is left out after three seconds, not five, so that the stories are shorter.
@@ -33,9 +37,9 @@ _PROVIDER: Final = {
 
 def environment_with_files() -> dict[str, str]:
     """Return our environment, in which the unpacked programs and their libraries are found."""
-    [libraries] = {file.parent for file in FILES.glob("lib/*/libpopt.so.0")}
+    libraries = ":".join(map(str, FILES.glob("lib/*-linux-gnu*")))
     places = [str(FILES / "bin"), str(FILES / "sbin"), os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]
-    return {**os.environ, "PATH": ":".join(places), "LD_LIBRARY_PATH": str(libraries)}
+    return {**os.environ, "PATH": ":".join(places), "LD_LIBRARY_PATH": libraries}
 
 
 class GaleraNode(MariaDBServer):

@@ -1,8 +1,9 @@
 """Private MariaDB server on a loopback port: bootstrapped in a folder of its own, removed with the session.
 
 Only the server binary is needed (Debian's `mariadb-server-core`), so the system tables are created here, by
-`mariadbd --bootstrap`, from the SQL files in the package. With `COMPANION_TEST_MYSQLD`, the path of a
-`mysqld`, it is MySQL's server instead, which no Debian has; what the tests call "mariadb" is that one then.
+`mariadbd --bootstrap`, from the SQL files in the package, as its `mariadb-install-db` does. With
+`COMPANION_TEST_MYSQLD`, the path of a `mysqld`, it is MySQL's server instead, which no Debian has; what the tests call
+"mariadb" is that one then.
 """
 
 import os
@@ -17,13 +18,18 @@ from itertools import count
 from pathlib import Path
 
 import pymysql
+import pytest
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
 from tests.support.ports import free_port
 
 HOST = "127.0.0.1"
-SYSTEM_TABLES = Path("/usr/share/mysql")
+NO_MARIADB = "NO MariaDB HERE: mariadbd is missing (Debian: apt-get install mariadb-server-core)"
+SYSTEM_TABLES = (
+    "/usr/share/mariadb/mariadb_system_tables.sql",  # seen in Debian 13's package of 11.8
+    "/usr/share/mysql/mysql_system_tables.sql",  # seen in 10.11, of Debian 12 and of Ubuntu 24.04
+)
 MYSQLD = "COMPANION_TEST_MYSQLD"
 START_TIMEOUT = 30.0  # seconds; about one is usual
 
@@ -41,6 +47,7 @@ CHEAP = (
     "--secure-file-priv=",  # else a folder that only the package creates
     "--performance-schema=OFF",
     "--skip-log-bin",
+    "--loose-skip-ssl",  # 11.4 and later make themselves a certificate; options that name one turn it on again
     "--innodb-stats-persistent=OFF",  # else every table created, changed or dropped is written into two others
     # As Debian's configuration has them; the server's own defaults are latin1.
     "--character-set-server=utf8mb4",
@@ -57,7 +64,7 @@ FORGETFUL = (
 # The bootstrap's `root` may come from anywhere without a password: it must not be usable once the server listens.
 # AuthMe's login gets no rights here: a host grants the plugin one schema only.
 FORGET_ROOT = """\
-DELETE FROM mysql.global_priv;
+DELETE FROM mysql.global_priv WHERE user <> 'mariadb.sys';
 FLUSH PRIVILEGES;
 """
 FIRST_STATEMENTS = f"""\
@@ -161,7 +168,7 @@ def is_alive(connection: "Connection[Cursor]") -> bool:
 
 
 class MariaDBServer:
-    """A server in `directory` (created here). `start` and `stop` may alternate; the data stays.
+    """A server in `directory` (created here). `start` and `stop` may alternate; the data stays. Skips without MariaDB.
 
     `is_durable` keeps the flush to disk at each commit that a real host has: the stories about durability ask for it.
     Without it what was committed still survives `kill`, but not a power cut. `environment` replaces this process's own.
@@ -180,7 +187,7 @@ class MariaDBServer:
     ) -> None:
         binary = find_mariadbd()
         if binary is None:
-            raise FileNotFoundError("mariadbd is not installed (Debian: apt-get install mariadb-server-core)")
+            pytest.skip(NO_MARIADB)
         self.port = free_port()
         self._directory = directory
         self.data_folder = directory / "data"
@@ -307,10 +314,13 @@ class MariaDBServer:
         if MYSQLD in os.environ:
             self._initialize()
             return
-        system_tables = "".join(
-            (SYSTEM_TABLES / name).read_text(encoding="utf-8")
-            for name in ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
-        )
+        tables = next((Path(file) for file in SYSTEM_TABLES if Path(file).exists()), None)
+        if tables is None:
+            raise FileNotFoundError(
+                f"mariadbd came without its system tables: {' and '.join(SYSTEM_TABLES)} are missing"
+            )
+        files = (tables, tables.with_stem(f"{tables.stem}_data"))
+        system_tables = "".join(file.read_text(encoding="utf-8") for file in files)
         # The bootstrap reads one statement a line; @auth_root_socket is read by the second file.
         prologue = "create database mysql;\nuse mysql;\nSET @auth_root_socket=NULL;\n"
         done = subprocess.run(

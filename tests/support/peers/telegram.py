@@ -16,6 +16,7 @@ from typing import Any
 
 from tests.support.peers.http_peer import HOST, HttpPeer, body_of
 from tests.support.ports import free_port
+from tests.support.programs import find_npm_package
 
 BOT_ID = 666
 TOKEN = f"{BOT_ID}:the-token-of-the-bot-on-Telegram"
@@ -69,6 +70,7 @@ class Telegram(HttpPeer):
         self._server_port = free_port(HOST)
 
     def start(self) -> None:
+        find_npm_package("telegram-test-api")
         command = ["node", str(_SCRIPT), str(self._server_port)]
         self._server_process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._server_process.stdout is not None
