@@ -18,8 +18,9 @@ from regsvc.core.exceptions import StartupError
 from regsvc.core.safe_paths import open_regular_file
 from regsvc.runtime.state_lock import state_lock
 
-_PREPARED: Final = "restored"
-_UNFINISHED: Final = "restored.unfinished"
+# not names that hosts give to folders, such as one for the backup
+_PREPARED: Final = ".restored"
+_UNFINISHED: Final = ".restored.unfinished"
 _PLAN: Final = "plan.json"
 
 

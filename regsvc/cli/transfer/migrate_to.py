@@ -167,26 +167,28 @@ class DatabaseMigration:
         found = source.execute_sql("SELECT installation_id, home FROM regsvc_installation").fetchall()
         if [row[0] for row in found] != [identity]:
             raise TransferProblem("The old database belongs to another installation than the state directory.")
-        if not isinstance(source, SqliteDatabase) and (others := self._find_other_daemon(source)) is not None:
-            raise TransferProblem(
-                f"Another daemon that shares the old database was running {others} seconds ago. Stop it, and run this "
-                f"again {round(self._silence.total_seconds() / 60)} minutes after its last sync run."
-            )
+        require_no_other_daemon(source, self._config)
 
-    @property
-    def _silence(self) -> timedelta:
-        """Time without a sync run after which another daemon counts as stopped."""
-        return max(timedelta(minutes=2), 2 * self._config.sync.every)
 
-    def _find_other_daemon(self, source: Database) -> int | None:
-        """Return how many seconds ago another daemon held the sync lease; None if not within `_silence`."""
-        found = source.execute_sql(
-            "SELECT holder, TIMESTAMPDIFF(SECOND, expires_at, UTC_TIMESTAMP(3)) FROM regsvc_lease WHERE holder <> ''"
-        ).fetchall()
-        silence, ours = self._silence.total_seconds(), instance_id(self._state_dir, self._config.server.instance)
-        holders = [(str(row[0]).rpartition(":")[0], int(row[1])) for row in found]
-        ages = [max(0, age) for holder, age in holders if holder != ours and abs(age) < silence]
-        return min(ages, default=None)
+def require_no_other_daemon(database: Database, config: Config) -> None:
+    """Raise `TransferProblem` if another daemon that shares this database has held the sync's lease not long ago.
+
+    Only daemons with our state directory are kept out by its lock.
+    """
+    if isinstance(database, SqliteDatabase):
+        return
+    silence = max(timedelta(minutes=2), 2 * config.sync.every)
+    found = database.execute_sql(
+        "SELECT holder, TIMESTAMPDIFF(SECOND, expires_at, UTC_TIMESTAMP(3)) FROM regsvc_lease WHERE holder <> ''"
+    ).fetchall()
+    ours = instance_id(config.server.state_dir, config.server.instance)
+    holders = [(str(row[0]).rpartition(":")[0], int(row[1])) for row in found]
+    ages = [max(0, age) for holder, age in holders if holder != ours and abs(age) < silence.total_seconds()]
+    if ages:
+        raise TransferProblem(
+            f"Another daemon that shares the database was running {min(ages)} seconds ago. Stop it, and run this again "
+            f"{round(silence.total_seconds() / 60)} minutes after its last sync run."
+        )
 
 
 def require_authme(config: Config, authme: AuthMeConfig | None) -> None:

@@ -28,7 +28,7 @@ from regsvc.cli.transfer.backup import (
     verify_files,
 )
 from regsvc.cli.transfer.copying import CopyTarget, require_equal
-from regsvc.cli.transfer.migrate_to import newest_schema, open_connection, require_authme
+from regsvc.cli.transfer.migrate_to import newest_schema, open_connection, require_authme, require_no_other_daemon
 from regsvc.cli.transfer.tables import Checksums, FileRows, Rows, TransferProblem, print_tables
 from regsvc.config.places import LOCATION_FILE
 from regsvc.config.sections import Config
@@ -265,6 +265,7 @@ def _keep_tables(kept: Path, location: DatabaseLocation, manifest: Manifest, con
             f"of, and nothing but the keys was lost, copy {' and '.join(_KEY_FILES)} from the backup to {state_dir}, "
             "as files of its owner, and start the companion. If they are another server's, set database.url."
         )
+    require_no_other_daemon(location.database, config)
     keys = require_keys(config.auth, state_dir)
     with location.database.bind_ctx(MODELS):
         make_backup(kept / _KEPT_TABLES, location.database, None, keys, now(), config.file)

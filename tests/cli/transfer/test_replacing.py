@@ -154,6 +154,37 @@ def test_killed_on_a_server_nothing_starts_until_the_next_attempt(backup: Path, 
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_tables_that_another_companion_uses_are_not_replaced(backup: Path, fresh: Daemon, daemon: MakeDaemon) -> None:
+    """What it accepted meanwhile would be lost."""
+    other = daemon({"database": {"url": url_of(fresh)}}, directory=fresh.directory / "other")
+    other.state_dir.mkdir(exist_ok=True)
+    for name in ("installation.key", "signing.key"):
+        os.link(fresh.state_dir / name, other.state_dir / name)
+    assert companion_here("migrate", config=other.config_file).status == 0
+    synced = companion_here("sync", config=other.config_file)
+    assert synced.status == 0, synced
+    told = companion_here("restore", "--replace", str(backup), config=fresh.config_file)
+    assert (told.status, "Another daemon that shares the database was running" in told.errors) == (1, True), told
+    assert "Carol" in names_of(fresh)
+    assert not [*fresh.state_dir.glob("replaced-*")]
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_a_folder_of_the_hosts_is_left_alone(backup: Path, fresh: Daemon) -> None:
+    """Into which they have unpacked the backup, beside the state of a companion that runs."""
+    for name in ("restored", "restored.unfinished"):
+        (fresh.state_dir / name).mkdir()
+        (fresh.state_dir / name / "notes.txt").write_text("Olivia's")
+    fresh.start()
+    assert names_of(fresh) >= {"Carol"}
+    fresh.stop()
+    assert companion_here("restore", "--replace", str(backup), config=fresh.config_file).status == 0
+    assert names_of(fresh) >= {"Alice"}
+    for name in ("restored", "restored.unfinished"):
+        assert (fresh.state_dir / name / "notes.txt").read_text() == "Olivia's"
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_tables_that_survived_are_not_replaced(place: Daemon, backup: Path, daemon: MakeDaemon) -> None:
     """Only the machine with the keys has died: the database is on another one."""
     fresh = daemon({"sync": {"every": "1 hour"}}, directory=place.directory / "fresh")
