@@ -122,17 +122,26 @@ def _language_warnings(config: Config) -> Iterator[str]:
 
 def _address_warnings(config: Config) -> Iterator[str]:
     server = config.server
-    page = urlsplit(server.base_url).path.rpartition("/")[2]
-    if page in _PAGE_NAMES:
-        yield (
-            f"server.base_url ends in /{page}, which is the name of a page: links in mails would begin with it; "
-            f"write the address without /{page}."
-        )
+    if reason := _unfit_for_paths(server.base_url):
+        yield f"server.base_url {reason}; links in mails begin with it: end it before that."
     if 0 < server.port < _FIRST_FREE_PORT:
         yield (
             f"server.port is {server.port}: a port below {_FIRST_FREE_PORT} needs root or CAP_NET_BIND_SERVICE; "
             "choose a higher one, and put a web server in front of it."
         )
+
+
+def _unfit_for_paths(address: str) -> str | None:
+    """Return why paths cannot be appended to a web address, as what follows its name; None if they can."""
+    if "?" in address or "#" in address:
+        return "has a ? or #"
+    _empty, *steps = urlsplit(address).path.split("/")
+    if not {"", ".", ".."}.isdisjoint(steps):
+        return "has an empty step, . or .. between slashes"
+    last = steps[-1] if steps else ""
+    if last in _PAGE_NAMES or last.endswith((".html", ".htm", ".php")):
+        return f"ends in /{last}, which is the name of a page"
+    return None
 
 
 def _tls(config: Config) -> Iterator[BrokenRule]:

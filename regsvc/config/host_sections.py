@@ -94,7 +94,7 @@ class ServerSection:
         "",
         "Public address of the companion, for links in e-mails, with a path if your proxy takes one off; "
         '"" is built from host and port.',
-        check=check.public_address,
+        check=check.web_address,
     )
     language: str = key.text(
         "en",

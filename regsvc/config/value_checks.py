@@ -211,21 +211,6 @@ def web_address(written: str) -> str:
     return written.rstrip("/")
 
 
-def public_address(written: str) -> str:
-    """Accept a web address to which paths can be appended."""
-    authority, slash, path = written.partition("://")[2].partition("/")
-    if "@" in authority:
-        raise ValueError("this is in every mail, so it must not contain a name or password; leave them out, with the @")
-    if "?" in written or "#" in written:
-        raise ValueError("paths are appended to this, so it ends before the ? or #; leave out the rest")
-    steps = path.rstrip("/").split("/")
-    if slash and path.strip("/") and ("" in steps or "." in steps or ".." in steps):
-        raise ValueError("the path in this has an empty step, . or .. between slashes; write it as browsers show it")
-    if steps[-1].endswith((".html", ".htm", ".php")):
-        raise ValueError("paths are appended to this, so it ends in a folder; leave out the file")
-    return web_address(written)
-
-
 def web_address_or_path(written: str) -> str:
     """Accept a web address, or a path on this server, such as "/files/logo.png"."""
     if re.fullmatch(r"/(?![/\\])\S*", written):
