@@ -180,8 +180,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         args.parser.refuse(unknown)
     if args.command is None:
-        # 1.0.0 served then; units and scripts that were written for it name their config, or have systemd's variable
-        if args.config is None and args.instance is None and "INVOCATION_ID" not in os.environ:
+        # 1.0.0 served then; what was written for it names its config, or has variables of ours or systemd's
+        is_named = any(given is not None for given in (args.config, args.instance, args.game_dir))
+        if not is_named and not any(name == "INVOCATION_ID" or name.startswith("COMPANION_") for name in os.environ):
             parser.exit(2, short_help())
         print("companion: write `companion serve`: without a command it only prints help by now", file=sys.stderr)
         args.command = "serve"

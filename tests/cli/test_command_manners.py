@@ -100,7 +100,15 @@ def test_without_a_command_a_beginner_reads_what_to_type(tmp_path: Path) -> None
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize(("words", "environment"), [(("--config", "c.toml"), {}), ((), {"INVOCATION_ID": "0f3a"})])
+@pytest.mark.parametrize(
+    ("words", "environment"),
+    [
+        (("--config", "c.toml"), {}),
+        (("--game-dir", "."), {"COMPANION_SERVER_PORT": "-1"}),
+        ((), {"INVOCATION_ID": "0f3a", "COMPANION_CONFIG": "c.toml"}),
+        ((), {"COMPANION_SERVER_PORT": "-1"}),
+    ],
+)
 def test_a_unit_of_the_first_version_goes_on(
     words: tuple[str, ...], environment: dict[str, str], tmp_path: Path
 ) -> None:
