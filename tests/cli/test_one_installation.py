@@ -1,5 +1,6 @@
 """The command line and the daemon work on one installation, or the command refuses; root is not in the way."""
 
+import fcntl
 import json
 import os
 import re
@@ -385,6 +386,33 @@ def test_a_secret_of_the_unit_is_set_where_systemd_reads_it(host: Shells) -> Non
     assert (refused.status, "cannot be written" in refused.errors, "sudo" in refused.errors) == (78, True, True), (
         refused
     )
+
+
+def test_root_restores_what_root_alone_may_read(host: Shells) -> None:
+    """The owner gets a copy; a restore that is copying at the same time keeps its own."""
+    state = host.make_folder(STATE, USER_ID)
+    assert host.run("migrate").status == 0
+    closed, monday = host.make_folder("/var/backups/closed", USER_ID), "/var/backups/closed/monday"
+    assert host.run("backup", monday).status == 0
+    host.give("/var/backups/closed", ROOT)
+    for name in ("of-another", "of-a-killed-one"):
+        host.make_folder(f"{STATE}/.backup-of-root-{name}", ROOT)
+    in_use = os.open(state / ".backup-of-root-of-another", os.O_RDONLY)
+    try:
+        fcntl.flock(in_use, fcntl.LOCK_EX)
+        done = host.run("restore", "--replace", monday)
+    finally:
+        os.close(in_use)
+    assert done.status == 0, done
+    assert [path.name for path in state.glob(".backup-of-root*")] == [".backup-of-root-of-another"]
+    (state / ".backup-of-root-of-another").rmdir()
+    assert {owner for owner, _mode in host.owners(STATE).values()} == {USER_ID}
+
+    secret = closed / "secret"
+    (closed / "monday/signing.key").rename(secret)
+    (closed / "monday/signing.key").symlink_to("../secret")  # from another user's folder, by cp -a
+    refused = host.run("restore", "--replace", monday)
+    assert (refused.status, f"{monday}/signing.key is missing" in refused.errors) == (1, True), refused
 
 
 def test_the_folder_of_a_shell_that_its_user_may_not_enter_hides_no_config(host: Shells) -> None:

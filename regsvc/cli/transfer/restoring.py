@@ -3,11 +3,12 @@
 With `--replace` what is there is kept in a folder `replaced-DATE`.
 """
 
+import fcntl
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -52,6 +53,7 @@ _SQLITE_ENDINGS: Final = ("-wal", "-shm", "-journal")
 """Endings of the files that SQLite may have beside a database; the database itself follows them."""
 _KEPT_TABLES: Final = "backup"
 _HANDED_OVER: Final = ".backup-of-root-"
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _REPLACE: Final = "`companion restore --replace BACKUP` takes its place, and keeps it in a folder replaced-DATE"
 
 
@@ -108,14 +110,17 @@ def readable_backup(folder: Path, state_dir: Path) -> Iterator[Path]:
         yield folder  # others may have put links there: the owner reads it with their own rights
         return
     copy = state_dir / f"{_HANDED_OVER}{secrets.token_hex(4)}"
+    held: list[int] = []
     try:
         try:
-            _hand_over(folder, copy, owner)
+            _hand_over(folder, copy, owner, held)
         except OSError as error:
             raise TransferProblem(f"{folder} cannot be copied to {copy}: {error.strerror}.") from error
         yield copy
     finally:
         shutil.rmtree(copy, ignore_errors=True)
+        for descriptor in held:
+            os.close(descriptor)
 
 
 def _is_roots_alone(folder: Path) -> bool:
@@ -126,25 +131,35 @@ def _is_roots_alone(folder: Path) -> bool:
     )
 
 
-def _hand_over(folder: Path, copy: Path, owner: os.stat_result) -> None:
+def _hand_over(folder: Path, copy: Path, owner: os.stat_result, held: list[int]) -> None:
     """Copy a backup for the owner of the state directory, in which they could move or plant anything meanwhile.
 
-    The copy is root's alone until it is complete, and everything is reached by descriptors.
+    The copy is root's alone until it is complete, and everything is reached by descriptors. One of the copy is added to
+    `held`, with a lock that says that it is in use.
     """
     outer = open_folder(copy.parent)
     try:
-        for left in copy.parent.glob(f"{_HANDED_OVER}*"):  # by an attempt that was killed
-            shutil.rmtree(left.name, ignore_errors=True, dir_fd=outer)
+        for left in copy.parent.glob(f"{_HANDED_OVER}*"):
+            _remove_unused(left.name, outer)
         os.mkdir(copy.name, 0o700, dir_fd=outer)
-        target = os.open(copy.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=outer)
+        held.append(os.open(copy.name, _FOLDER, dir_fd=outer))
     finally:
         os.close(outer)
-    try:
-        if os.fstat(target).st_uid != 0:
-            raise TransferProblem(f"{copy} was exchanged while it was written.")
-        _copy_folder(folder, target, owner)
-    finally:
-        os.close(target)
+    fcntl.flock(held[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if os.fstat(held[0]).st_uid != 0:
+        raise TransferProblem(f"{copy} was exchanged while it was written.")
+    _copy_folder(folder, held[0], owner)
+
+
+def _remove_unused(name: str, outer: int) -> None:
+    """Remove the copy of an attempt that was killed, but not that of one that runs."""
+    with suppress(OSError):  # in use; or planted by the owner, who has to remove it
+        opened = os.open(name, _FOLDER, dir_fd=outer)
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(name, ignore_errors=True, dir_fd=outer)
+        finally:
+            os.close(opened)
 
 
 def _copy_folder(folder: Path, target: int, owner: os.stat_result) -> None:
@@ -152,12 +167,12 @@ def _copy_folder(folder: Path, target: int, owner: os.stat_result) -> None:
     for path in sorted(folder.iterdir()):
         if path.is_dir() and path.name == TABLES:
             os.mkdir(path.name, 0o700, dir_fd=target)
-            inner = os.open(path.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=target)
+            inner = os.open(path.name, _FOLDER, dir_fd=target)
             try:
                 _copy_folder(path, inner, owner)
             finally:
                 os.close(inner)
-        elif path.is_file():
+        elif path.is_file() and not path.is_symlink():  # there is none in a backup: it would lead anywhere
             opened = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=target)
             with open(open_regular_file(path), "rb") as source, open(opened, "wb") as file:  # noqa: PTH123
                 shutil.copyfileobj(source, file)
