@@ -28,7 +28,7 @@ from regsvc.config.layers import (
     section_on,
 )
 from regsvc.config.loader import is_confidential, load_config
-from regsvc.config.places import SystemPlaces, find_credential_source
+from regsvc.config.places import SystemPlaces, find_credential_source, may_exist
 from regsvc.config.sections import ConfigError
 from regsvc.core.safe_paths import located, replace_file
 from regsvc.runtime.reload import RELOADABLE
@@ -230,6 +230,8 @@ def _change(
         written = _read_value(args, is_shown=is_shown)
         if written is None:
             return 2
+        if any("\ud800" <= letter <= "\udfff" for letter in written):  # bytes that are no text
+            raise ConfigError(f"the value of {args.key} is not UTF-8 text; nothing was changed.")
         value = written if args.key.endswith(_FILE) else declared.from_text(written)
         if not is_shown and args.value not in (None, "-") and is_confidential(value, declared):
             print(
@@ -243,6 +245,8 @@ def _change(
         print(f"{file}: {args.key} is so already")
         return 0
     remarks, place = load_changed(file, text, changed), file
+    if args.key.endswith(_FILE) and value and not may_exist(_source_of(file.parent / str(value))):
+        remarks.append(f"there is no {_source_of(file.parent / str(value))} yet: write the secret into it")
     if secret_file is not None and value is not None:
         changed, place = _write_secret(args.key, value, file, text, secret_file)
     elif secret_file is not None:

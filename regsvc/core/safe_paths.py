@@ -131,13 +131,17 @@ def replace_file(folder: int, name: str, text: str, *, mode: int, owner: tuple[i
     with suppress(FileNotFoundError):
         os.unlink(new, dir_fd=folder)
     opened = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
-    with open(opened, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123 - a descriptor, not a path
-        os.fchown(opened, *owner)
-        os.fchmod(opened, mode)
-        file.write(text)
-        file.flush()
-        os.fsync(opened)
-    os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+    try:
+        with open(opened, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123 - a descriptor, not a path
+            os.fchown(opened, *owner)
+            os.fchmod(opened, mode)
+            file.write(text)
+            file.flush()
+            os.fsync(opened)
+        os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:  # as on a full disk
+        os.unlink(new, dir_fd=folder)
+        raise
 
 
 def status_of(path: Path) -> os.stat_result:

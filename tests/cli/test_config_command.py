@@ -263,6 +263,7 @@ def test_a_secret_that_is_in_a_file_is_set_there(key: str, config: Path) -> None
     [
         ("", "cannot be empty; to go without the secret: companion config unset mail.password"),
         ("changeme", "this is a well-known placeholder"),
+        ("\udcff\udcfe", "the value of mail.password is not UTF-8 text; nothing was changed"),
         ("s3cret", "cannot be written (Is a directory); nothing was changed"),
     ],
 )
@@ -278,6 +279,12 @@ def test_a_secret_that_cannot_be_written_stays(typed: str, sentence: str, config
     assert (done.status, sentence in done.errors) == (78, True), done
     assert config.read_text() == before
     assert secret.is_dir() or secret.read_text() == "the old one\n"
+    assert {path.name for path in config.parent.iterdir()} == {config.name, "it"}
+
+
+def test_a_secret_whose_file_is_not_there_yet_is_asked_for(config: Path) -> None:
+    done = run(config, "set", "mail.password_file", "it")
+    assert (done.status, f"there is no {config.with_name('it')} yet" in done.output) == (0, True), done
 
 
 def test_a_variable_that_hides_the_key_is_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
