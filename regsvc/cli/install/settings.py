@@ -147,15 +147,21 @@ def describe_roots_game(game_directory: Path) -> str:
     """Return what to do where the game runs as root.
 
     The game as root can write files of any owner, and SQLite gives the journals that root makes to the owner of the
-    database, so that both can use AuthMe's file.
+    database, so that both can use AuthMe's file. An allowlist is replaced in the game's own folder: its owner could
+    plant a plugin there, which root would run.
     """
-    folder = game_directory if keeps_list_of(game_directory) else game_directory / AUTHME
-    give = (
-        "" if not writes_authme_file(game_directory) and folder != game_directory else f"chown -R companion: {folder}; "
-    )
-    return (
+    told = (
         f"the game in {game_directory} belongs to root, and so runs as root. As root, one hole in the companion, a web "
-        "service, would open the whole machine. Let it have a user of its own, which the game as root does not notice: "
+        "service, would open the whole machine."
+    )
+    if keeps_list_of(game_directory):
+        return (
+            f"{told} Its allowlist is in the folder from which root loads plugins, so a user for the companion alone "
+            "is no help: give the game a user of its own (chown -R, and User= of its unit), then: companion install"
+        )
+    give = f"chown -R companion: {game_directory / AUTHME}; " if writes_authme_file(game_directory) else ""
+    return (
+        f"{told} Let it have a user of its own, which the game as root does not notice: "
         f"useradd --system companion; {give}companion install --user companion"
     )
 
