@@ -181,28 +181,31 @@ def installed(machine: Machine, smtp: MailServer) -> Machine:
     return machine
 
 
-@pytest.mark.parametrize("killed_at", [1, 4])
-def test_killed_while_it_starts_the_next_run_starts_everything(machine: Machine, killed_at: int) -> None:
+def test_killed_while_it_starts_the_next_run_starts_everything(machine: Machine) -> None:
     """The stand-in for systemctl kills the command that calls it; as it enables nothing, that is told, too."""
-    machine.place("/usr/local/bin/systemctl").write_text(
-        f"#!/bin/sh\necho $* >> {ASKED}\n[ $(wc -l < {ASKED}) -ne {killed_at} ] || kill -9 $PPID\n"
-    )
-    given = ("--yes", "--game-dir", str(GAME), "--base-url", "https://play.example.net", "--mail-host", "localhost")
-    killed = machine.run(PROGRAM, "install", *given, "--mail-sender", ACCOUNT)
-    assert killed.returncode == -9, killed
+    wanted = ["daemon-reload", "enable companion.service", "restart companion.service"]
+    wanted.append("enable --now companion-backup.timer")
+    given = ["--game-dir", str(GAME), "--base-url", "https://play.example.net", "--mail-host", "localhost"]
+    options = [*given, "--mail-sender", ACCOUNT]
+    for killed_at in (1, 4):
+        machine.place(ASKED).write_text("")
+        machine.place("/usr/local/bin/systemctl").write_text(
+            f"#!/bin/sh\necho $* >> {ASKED}\n[ $(wc -l < {ASKED}) -ne {killed_at} ] || kill -9 $PPID\n"
+        )
+        killed = machine.run_quickly("install", "--yes", *options)
+        assert killed.status == -9, killed
+        assert machine.place(ASKED).read_text().splitlines() == wanted[:killed_at]
+        options = []
     machine.place(ASKED).write_text("\n" * 9)
     done = machine.run_quickly("install", "--yes")
-    wanted = ["daemon-reload", "enable companion.service", "restart companion.service"]
-    asked = machine.place(ASKED).read_text().split("\n")[9:-1]
-    assert asked == [*wanted, "enable --now companion-backup.timer"], done
+    assert machine.place(ASKED).read_text().split("\n")[9:-1] == wanted, done
     assert "backups every night: companion-backup.timer" in done.output
-    if killed_at == 4:
-        again = machine.run_quickly("install", "--yes")
-        assert "no nightly backups: companion-backup.timer is disabled" in again.output, again
-        assert machine.place(ASKED).read_text().endswith("enable companion.service\nstart companion.service\n")
-        declined = machine.run_quickly("install", "--yes", "--no-backup")
-        assert machine.place(ASKED).read_text().endswith("disable --now companion-backup.timer\n"), declined
-        assert "no nightly" not in machine.run_quickly("install", "--yes").output
+    again = machine.run_quickly("install", "--yes")
+    assert "no nightly backups: companion-backup.timer is disabled" in again.output, again
+    assert machine.place(ASKED).read_text().endswith("enable companion.service\nstart companion.service\n")
+    declined = machine.run_quickly("install", "--yes", "--no-backup")
+    assert machine.place(ASKED).read_text().endswith("disable --now companion-backup.timer\n"), declined
+    assert "no nightly" not in machine.run_quickly("install", "--yes").output
 
 
 def test_a_host_installs_uses_and_removes_it(installed: Machine, table: AuthMeTable) -> None:
