@@ -81,10 +81,11 @@ class CopyTarget:
         with self._database.bind_ctx(MODELS):
             migrate(self._database, self._now)
 
-    def copy(self, source: Rows, title: str) -> Checksums:
+    def copy(self, source: Rows, title: str, *, ends_sessions: bool = False) -> Checksums:
         """Copy everything in `source`; return the checksums of the rows.
 
-        Raises `TransferProblem`, also if the copy differs from the source.
+        `ends_sessions`: everyone has to log in again, since those revoked after a backup must stay revoked. Raises
+        `TransferProblem`, also if the copy differs from the source.
         """
         tables = list_tables()
         self._mark(source, COPYING)
@@ -99,17 +100,15 @@ class CopyTarget:
         for table in tables:
             if table.has_auto_increment:
                 self._rows.set_next_number(table, source.next_number(table))
+        if ends_sessions:  # before the mark, with which a daemon may start
+            with self._database.atomic():
+                self._database.execute_sql("DELETE FROM regsvc_session")
         write_location(self._database, f"{COPIED}{self._name}")
         return received
 
     def activate(self) -> None:
         """Record that this database is the one in use."""
         write_location(self._database, self._name)
-
-    def end_sessions(self) -> None:
-        """Delete all sessions, so that everyone has to log in again."""
-        with self._database.atomic():
-            self._database.execute_sql("DELETE FROM regsvc_session")
 
     def _copy_table(self, source: Rows, table: TableSpec, progress: Progress) -> TableChecksum:
         checksum = TableChecksum()

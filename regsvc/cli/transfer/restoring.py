@@ -256,9 +256,8 @@ def _copy_tables(folder: Path, manifest: Manifest, prepared: Path, location: Dat
     target = CopyTarget(location.database, location.name, manifest.installation_id, now)
     with open_connection(location.database, location.name), _open_rows(folder, manifest) as rows:
         target.prepare(replaces=True)
-        copied = target.copy(rows, "restoring")
+        copied = target.copy(rows, "restoring", ends_sessions=True)
         require_equal(manifest.checksums, copied)
-        target.end_sessions()
     record_location(prepared, manifest.installation_id, location.name)
     return copied
 
@@ -289,9 +288,8 @@ def _keep_tables(kept: Path, location: DatabaseLocation, manifest: Manifest, con
 def _copy(rows: Rows, location: DatabaseLocation, manifest: Manifest, state_dir: Path, now: Clock) -> Checksums:
     target = CopyTarget(location.database, location.name, manifest.installation_id, now, advice=_REPLACE)
     target.prepare()
-    copied = target.copy(rows, "restoring")
+    copied = target.copy(rows, "restoring", ends_sessions=True)
     require_equal(manifest.checksums, copied)
-    target.end_sessions()  # sessions revoked after the backup must stay revoked
     record_location(state_dir, manifest.installation_id, location.name)
     target.activate()
     return copied

@@ -8,8 +8,11 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from peewee import Database
 
 from companion import main
+from regsvc.cli.transfer import copying
+from regsvc.cli.transfer.backup import read_manifest, verify_files
 from regsvc.database.failpoints import VARIABLE
 from tests.cli.transfer.conftest import Run
 from tests.cli.transfer.test_backup import PASSWORD, make_alice
@@ -149,8 +152,8 @@ def test_killed_on_a_server_nothing_starts_until_the_next_attempt(backup: Path, 
     assert (done.status, kills >= 2) == (0, True), done
     assert names_of(fresh) == {"Alice"}
     kept = sorted(fresh.state_dir.glob("replaced-*"))[0]
-    assert companion_here("restore", "--replace", str(kept / "backup"), config=fresh.config_file).status == 0
-    assert names_of(fresh) == {"Carol"}
+    verify_files(kept / "backup", read_manifest(kept / "backup"))
+    assert any(b"Carol" in file.read_bytes() for file in (kept / "backup/tables").iterdir())
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
@@ -167,6 +170,26 @@ def test_tables_that_another_companion_uses_are_not_replaced(backup: Path, fresh
     assert (told.status, "Another daemon that shares the database was running" in told.errors) == (1, True), told
     assert "Carol" in names_of(fresh)
     assert not [*fresh.state_dir.glob("replaced-*")]
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_a_copy_counts_as_complete_when_nobody_is_logged_in(
+    place: Daemon, run: Run, backup: Path, fresh: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With that mark on a server a daemon starts, also if the restore is killed right after it."""
+    place.start()
+    assert place.post("/api/login", {"username": "Alice", "password": PASSWORD}).status == 200
+    place.stop()
+    assert run("backup", str(place.directory / "tuesday")).status == 0
+    sessions, write = {}, copying.write_location
+
+    def look(database: Database, name: str) -> None:
+        sessions[name.partition(":")[0]] = database.execute_sql("SELECT COUNT(*) FROM regsvc_session").fetchone()[0]
+        write(database, name)
+
+    monkeypatch.setattr(copying, "write_location", look)
+    done = companion_here("restore", "--replace", str(place.directory / "tuesday"), config=fresh.config_file)
+    assert (done.status, sessions["copied to"]) == (0, 0), done
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
