@@ -163,6 +163,8 @@ def find_key(key: str) -> Key[Any]:
     owners = [owner for owner, declaring in SECTIONS.items() if not section and name in keys_of(declaring)]
     if owners:
         raise ConfigError(f"a key is written with its section: {' or '.join(f'{owner}.{name}' for owner in owners)}.")
+    if not section:
+        raise ConfigError(f'a key is written with its section, such as server.name; no section has "{name}".')
     load_config(None, {}, {key: ""})  # says what there is
     raise AssertionError(key)
 

@@ -19,6 +19,7 @@ from regsvc.core.units import format_duration
 from regsvc.doctor.facts.facts import Facts, FactUnavailable
 from regsvc.doctor.facts.host import Host, PortClosed, RunningDaemon, find_lock_holder, find_start
 from regsvc.runtime.backups import OLD, find_backups
+from regsvc.runtime.replaced_state import find_unfinished_restore
 
 T = TypeVar("T")
 
@@ -119,7 +120,11 @@ def _find_state(facts: Facts, process_id: int | None) -> tuple[str, str | None]:
         return STOPPED, f"{what} listens at {address}"
     if state_dir.exists() and not os.access(state_dir, os.R_OK | os.X_OK):
         return STOPPED, "it does not answer; whether it runs, root alone sees (run this command with sudo)"
-    return STOPPED, None if is_installation(state_dir) else f"it was never started: {state_dir} is no installation"
+    if is_installation(state_dir):
+        return STOPPED, None
+    if find_unfinished_restore(state_dir):
+        return STOPPED, "a restore was interrupted: run it again (companion restore --replace BACKUP)"
+    return STOPPED, f"it was never started: {state_dir} is no installation; to set it up: companion install"
 
 
 def _find_version(host: Host, daemon: RunningDaemon) -> str | None:

@@ -172,6 +172,14 @@ def find_foreign_folder(path: Path, root: Path = _TOP) -> Path | None:
     return Path(found[0]) if found else None
 
 
+def find_closed_folder(path: Path) -> Path | None:
+    """Return the first folder on the way to a path that our user may not enter; None: there is none that we know of."""
+    for folder in reversed(Path(os.path.realpath(path)).parents):
+        if not os.access(folder, os.X_OK):
+            return folder if os.access(folder, os.F_OK) else None
+    return None
+
+
 def is_roots_alone(folder: int, name: str) -> bool:
     """Return whether nobody but root can put something in the place of this name in a folder, given its descriptor.
 

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from regsvc.config.places import is_installation
 from regsvc.core.exceptions import StartupError
 from regsvc.core.safe_paths import open_regular_file
 from regsvc.runtime.state_lock import state_lock
@@ -22,6 +23,8 @@ from regsvc.runtime.state_lock import state_lock
 _PREPARED: Final = ".restored"
 _UNFINISHED: Final = ".restored.unfinished"
 _PLAN: Final = "plan.json"
+HANDED_OVER: Final = ".backup-of-root-"
+"""Begin of the name of a folder with a backup that only root may read, copied for the owner of the state directory."""
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -96,10 +99,26 @@ def finish_replacement(state_dir: Path) -> str | None:
 
 
 def finish_interrupted(state_dir: Path) -> None:
-    """Complete a replacement that was interrupted, if there is one. Raises `StateInUse`, `StartupError`."""
+    """Complete a replacement that was interrupted, if there is one.
+
+    Raises `StateInUse`, and `StartupError` where an empty installation would be made in place of the restored one.
+    """
     if (state_dir / _PREPARED).exists():
         with state_lock(state_dir):
             finish_replacement(state_dir)
+    left = find_unfinished_restore(state_dir)
+    if left:
+        raise StartupError(
+            f"A restore into {state_dir}, which is empty, has not ended. Run it again: companion restore --replace "
+            f"BACKUP. To begin without it, remove {' and '.join(map(str, left))}."
+        )
+
+
+def find_unfinished_restore(state_dir: Path) -> list[Path]:
+    """Return the folders that an interrupted restore has left where there is no installation yet."""
+    if is_installation(state_dir):
+        return []
+    return [path for name in (_UNFINISHED, f"{HANDED_OVER}*") for path in state_dir.glob(name)]
 
 
 def _prepared_files(folder: Path, plan: Plan) -> list[Path]:

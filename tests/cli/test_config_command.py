@@ -133,6 +133,7 @@ def test_values_are_typed_as_people_write_them(config: Path) -> None:
     [
         ("server.prot", "80", '[server] has no key "prot"; did you mean "port"?'),
         ("sever.port", "80", 'there is no section [sever]; did you mean "server"?'),
+        ("nam", "80", 'a key is written with its section, such as server.name; no section has "nam".'),
         ("port", "80", "written with its section: server.port or authme.port or mail.port."),
         ("server.port", "high", '[server] port = "high": this must be a whole number'),
         ("mail.backend", "smtp", "it needs a mail server; set mail.host"),

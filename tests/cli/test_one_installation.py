@@ -216,7 +216,16 @@ def test_root_works_as_the_owner_of_the_state_directory(host: Shells) -> None:
     assert (first.status, first.errors.startswith(AS_OWNER)) == (0, True), first
     assert host.run("users", "create", "Alice", *PASSWORD) == Finished(0, "Alice: approved\n", AS_OWNER)
     closed = host.run("backup", "/var/backups")
-    assert (closed.status, "install -d -m 700 -o mc /var/backups" in closed.errors) == (1, True), closed
+    assert (closed.status, "install -d -m 700 -o mc /var/backups/companion &&" in closed.errors) == (1, True), closed
+    host.make_folder("/srv/roots", ROOT)
+    for folder in ("/srv/roots", "/srv/roots/monday", "/srv/roots/of/monday"):  # whose owner mc must not become
+        closed = host.run("backup", folder)
+        assert (closed.status, "-o mc /var/backups/companion &&" in closed.errors) == (1, True), closed
+        nothing = host.run("restore", folder)
+        assert (nothing.status, "chown" in nothing.errors) == (1, False), nothing
+        assert "is not a backup: " in nothing.errors
+    exported = host.run("export", "--output", "/srv/roots/users.csv")
+    assert (exported.status, "add > /srv/roots/users.csv" in exported.errors) == (1, True), exported
     host.make_folder("/var/backups/open", USER_ID)
     assert host.run("backup", "/var/backups/open/monday").status == 0
     kept = host.owners(STATE)
@@ -224,11 +233,16 @@ def test_root_works_as_the_owner_of_the_state_directory(host: Shells) -> None:
     assert set(kept.values()) == set(host.owners("/var/backups/open/monday").values()) == {(USER_ID, "0o600")}
 
     host.make_folder(STATE, USER_ID)
-    host.give("/var/backups/open/monday", ROOT)
-    unreadable = host.run("restore", "/var/backups/open/monday")
+    above = host.run("restore", "/var/backups/open")
+    assert (above.status, "The newest backup" in above.errors) == (1, False), above
+    host.machine.place("/var/backups/open/monday").rename(host.machine.place("/var/backups/open/companion-2"))
+    host.give("/var/backups/open/companion-2", ROOT)
+    above = host.run("restore", "/var/backups/open")
+    assert (above.status, "in it is /var/backups/open/companion-2\n" in above.errors) == (1, True), above
+    unreadable = host.run("restore", "/var/backups/open/companion-2")
     assert (unreadable.status, "cannot be read by mc" in unreadable.errors) == (1, True), unreadable
-    host.give("/var/backups/open/monday", USER_ID)
-    assert host.run("restore", "/var/backups/open/monday").status == 0
+    host.give("/var/backups/open/companion-2", USER_ID)
+    assert host.run("restore", "/var/backups/open/companion-2").status == 0
     assert set(host.owners(STATE).values()) == {(USER_ID, "0o600")}
     listed = host.run("users", "list", user="mc")
     assert (listed.status, listed.output.split()[:2]) == (0, ["Alice", "approved"]), listed
@@ -439,7 +453,7 @@ def test_a_command_for_every_server_of_the_machine(host: Shells) -> None:
         assert told.status == EX_CONFIG
         assert re.findall("^--- (.+) ---$", told.output, re.MULTILINE) == ["companion", "companion@broken"]
         assert "companion: stopped, companion.service\n" in told.output
-        assert re.search(r"^backup: +[0-9].* ago, in /var/backups/companion$", told.output, re.MULTILINE), told
+        assert re.search(r"^backup: +[0-9].* ago, in /var/backups/companion, which", told.output, re.MULTILINE), told
         assert AS_OWNER in told.errors
         assert "companion@broken/companion.toml" in told.errors
         told = host.run("doctor", "--all", "--json")

@@ -261,8 +261,8 @@ def _list_web_steps(settings: Settings) -> Iterator[str]:
     except (OSError, UnicodeError):  # that it takes too long is one, too
         yield f"DNS: {host} is not known; let it point to this machine"
     if base_url.startswith("https:") and "server.tls_cert_file" not in settings.values:
-        samples = settings.places.config_file.parent / "proxy"
-        yield f"web server: use a sample in {samples} (Caddyfile or nginx.conf), so that {base_url} leads here"
+        samples = f"{settings.places.config_file.parent / 'proxy'} (Caddyfile; or nginx-http.conf, then nginx.conf)"
+        yield f"web server: use a sample in {samples}, so that {base_url} leads here"
 
 
 def _list_game_steps(game_directory: Path) -> Iterator[str]:

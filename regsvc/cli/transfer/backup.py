@@ -36,7 +36,7 @@ from regsvc.cli.transfer.tables import (
 )
 from regsvc.config.places import BACKUPS
 from regsvc.core.progress import Progress
-from regsvc.core.safe_paths import open_regular_file, read_text_file
+from regsvc.core.safe_paths import find_closed_folder, open_regular_file, read_text_file
 from regsvc.database.engine import TolerantSqlite
 from regsvc.database.models import Installation
 from regsvc.runtime.backups import NAME_FORMAT, UNFINISHED
@@ -101,17 +101,38 @@ def read_manifest(folder: Path) -> Manifest:
             raise ValueError("unknown format")
         return Manifest(**data)
     except (FileNotFoundError, NotADirectoryError):
-        raise TransferProblem(f"{folder} is not a backup: it has no {MANIFEST}.") from None
+        raise TransferProblem(not_a_backup(folder)) from None
     except PermissionError:
         raise TransferProblem(_unreadable(path)) from None
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise TransferProblem(f"{path} is not a usable backup manifest ({error}).") from error
 
 
+def not_a_backup(folder: Path) -> str:
+    """Return what a folder is instead of a backup, and which backup is in it."""
+    if not folder.is_dir():
+        return f"{folder} is not a backup: there is no such folder."
+    backups = sorted(path for path in folder.glob("companion-*") if os.path.isfile(path / MANIFEST))  # noqa: PTH113
+    newest = f" The newest backup in it is {backups[-1]}" if backups else ""
+    return f"{folder} is not a backup: it has no {MANIFEST}.{newest}"
+
+
+def _unwritable(final: Path, folder: Path) -> str:
+    """Return where to make a folder for backups instead: never one that others use, which would change hands."""
+    user = user_name(os.geteuid())
+    own = folder if final == folder else folder / "companion"
+    if find_closed_folder(own) is not None:
+        own = BACKUPS / "companion"
+    return (
+        f"{user} may not write the backup ({final}): Permission denied. "
+        f"Make a folder for {user}: install -d -m 700 -o {user} {own} && companion backup {own}"
+    )
+
+
 def _unreadable(path: Path) -> str:
     """Return what to do about a file that we may not read, or whose folder we may not enter."""
     user = user_name(os.geteuid())
-    closed = next((folder for folder in reversed(path.absolute().parents) if not os.access(folder, os.X_OK)), None)
+    closed = find_closed_folder(path)
     if closed is None or closed == path.absolute().parent:
         return f"{path} cannot be read by {user}: give the backup to this user: chown -R {user}: {path.parent}"
     return (
@@ -278,8 +299,9 @@ def make_backup(
     SQLite file; None if its table is elsewhere, or there is none. `config_file` is copied, too, if we may read it.
     Raises `TransferProblem`, leaving nothing behind.
     """
-    final = folder / moment.strftime(NAME_FORMAT) if folder.is_dir() else folder
+    final = folder
     try:
+        final = folder / moment.strftime(NAME_FORMAT) if folder.is_dir() else folder
         final.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _clear_unfinished(final.parent)
         with _unfinished_folder(final) as unfinished:
@@ -292,11 +314,7 @@ def make_backup(
             unfinished.rename(final)
         _flush_directory(final.parent)
     except PermissionError as error:
-        user = user_name(os.geteuid())
-        raise TransferProblem(
-            f"{user} may not write the backup ({final}): Permission denied. "
-            f"Make the folder for {user}: install -d -m 700 -o {user} {folder}"
-        ) from error
+        raise TransferProblem(_unwritable(final, folder)) from error
     except OSError as error:
         raise TransferProblem(f"Cannot write the backup ({final}): {error.strerror or error}.") from error
     return final, manifest

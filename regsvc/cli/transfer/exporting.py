@@ -13,9 +13,11 @@ from typing import Any, Final, Literal, TextIO
 
 from peewee import Database
 
+from regsvc.cli.given_config import user_name
 from regsvc.cli.transfer.tables import CHUNK_ROWS, DatabaseRows, TransferProblem
 from regsvc.core.clock import Clock
 from regsvc.core.progress import Progress
+from regsvc.core.safe_paths import find_closed_folder
 from regsvc.core.text import INVISIBLE, clean_lines
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import (
@@ -64,6 +66,12 @@ def open_output(target: str) -> Iterator[TextIO]:
         sys.stdout.flush()
         return
     path = Path(target)
+    closed = find_closed_folder(path)
+    if closed is not None:
+        raise TransferProblem(
+            f"{path} cannot be written by {user_name(os.geteuid())}, who may not enter {closed}. Let your shell write "
+            f"it: leave --output out, and add > {path}"
+        )
     if path.exists() and not path.is_file():  # a pipe or a device such as /dev/null is written to, never replaced
         with _writing_into(path) as file:
             yield file

@@ -24,6 +24,7 @@ from regsvc.cli.transfer.backup import (
     Manifest,
     check_integrity,
     make_backup,
+    not_a_backup,
     open_copy,
     read_manifest,
     verify_files,
@@ -45,14 +46,13 @@ from regsvc.database.location import (
     resolve_location,
 )
 from regsvc.database.models import MODELS
-from regsvc.runtime.replaced_state import Move, Plan, finish_replacement, preparing, replace_state
+from regsvc.runtime.replaced_state import HANDED_OVER, Move, Plan, finish_replacement, preparing, replace_state
 from regsvc.runtime.state_lock import state_lock
 
 _KEY_FILES: Final = (INSTALLATION_KEY_FILE, SIGNING_KEY_FILE)
 _SQLITE_ENDINGS: Final = ("-wal", "-shm", "-journal")
 """Endings of the files that SQLite may have beside a database; the database itself follows them."""
 _KEPT_TABLES: Final = "backup"
-_HANDED_OVER: Final = ".backup-of-root-"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _REPLACE: Final = "`companion restore --replace BACKUP` takes its place, and keeps it in a folder replaced-DATE"
 
@@ -94,7 +94,8 @@ def restore_backup(folder: Path, config: Config, now: Clock, *, replaces: bool, 
     if (folder / CONFIG_FILE).exists():
         print(f"the config of then is {shown / CONFIG_FILE}, for what this one lacks")
     if authme is not None and (folder / AUTHME_FILE).exists():
-        print(f"AuthMe's table is in {shown / AUTHME_FILE}; if it was lost, too, stop the game server and copy it to")
+        print(f"AuthMe's table is in {shown / AUTHME_FILE}. If the game's was lost, too, or is older, stop the game")
+        print("server and copy it to")
         print(f"  {authme.sqlite_file}")
 
 
@@ -105,11 +106,13 @@ def readable_backup(folder: Path, state_dir: Path) -> Iterator[Path]:
     The copy is in the state directory, and is removed in the end. Call it as root, before root's rights are dropped.
     Raises `TransferProblem`.
     """
+    if os.geteuid() == 0 and not (folder / MANIFEST).exists():  # its owner might not see that
+        raise TransferProblem(not_a_backup(folder))
     owner = state_dir.stat() if os.geteuid() == 0 and state_dir.is_dir() else None
-    if owner is None or owner.st_uid == 0 or not (folder / MANIFEST).exists() or not _is_roots_alone(folder):
+    if owner is None or owner.st_uid == 0 or not _is_roots_alone(folder):
         yield folder  # others may have put links there: the owner reads it with their own rights
         return
-    copy = state_dir / f"{_HANDED_OVER}{secrets.token_hex(4)}"
+    copy = state_dir / f"{HANDED_OVER}{secrets.token_hex(4)}"
     held: list[int] = []
     try:
         try:
@@ -139,7 +142,7 @@ def _hand_over(folder: Path, copy: Path, owner: os.stat_result, held: list[int])
     """
     outer = open_folder(copy.parent)
     try:
-        for left in copy.parent.glob(f"{_HANDED_OVER}*"):
+        for left in copy.parent.glob(f"{HANDED_OVER}*"):
             _remove_unused(left.name, outer)
         os.mkdir(copy.name, 0o700, dir_fd=outer)
         held.append(os.open(copy.name, _FOLDER, dir_fd=outer))

@@ -25,7 +25,8 @@ _UTF8: Final = ("utf8", "utf8mb3", "utf8mb4")
     Severity.BROKEN,
     means="AuthMe’s table, or its SQLite file, does not exist, cannot be read, or is not a database.",
     why="Approved users cannot play.",
-    do="Start the game server with AuthMe once, which creates the table; or correct the table’s name.",
+    do="If it was lost, stop the game server and put a backup of it back (companion docs my-machine-died). Else start "
+    "the server with AuthMe once, which creates the table, or correct the table’s name.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLTablename, DataSource.mySQLDatabase"),
 )
 def table_is_missing(facts: Facts) -> Iterator[Sentence | Symptom]:

@@ -170,7 +170,8 @@ def test_what_is_left_to_the_host_is_a_short_list(tmp_path: Path, monkeypatch: p
     def left(**more: object) -> list[str]:
         return list_steps(Settings(places, "mc", values | more))
 
-    web = "web server: use a sample in /etc/companion@lobby/proxy (Caddyfile or nginx.conf), so that"
+    samples = "Caddyfile; or nginx-http.conf, then nginx.conf"
+    web = f"web server: use a sample in /etc/companion@lobby/proxy ({samples}), so that"
     assert left(**{"registration.open": False}) == [
         "DNS: play.example.net is not known; let it point to this machine",
         f"{web} https://play.example.net leads here",

@@ -24,6 +24,7 @@ from tests.support.daemon import Daemon
 from tests.support.killing import run_killed_at
 from tests.support.peers.mariadb import MariaDBServer
 
+EX_CONFIG = 78
 KILLED = -9
 
 
@@ -123,6 +124,19 @@ def test_killed_at_any_step_the_old_state_counts_or_the_new_one(backup: Path, fr
         reset(fresh, saved)
     assert (status, sorted(set(found), reverse=True)) == (0, ["Carol", "Alice"])
     assert found == sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_killed_where_nothing_was_before_nothing_begins_empty(backup: Path, fresh: Daemon) -> None:
+    """The next command of a tired host starts no installation without Alice."""
+    reset(fresh, {})
+    arguments = ["restore", "--replace", str(backup), "--config", str(fresh.config_file)]
+    assert run_killed_at(2, lambda: main(arguments)) is None
+    told = companion_here("migrate", config=fresh.config_file)
+    assert (told.status, "has not ended. Run it again" in told.errors) == (EX_CONFIG, True), told
+    assert "a restore was interrupted" in companion_here("status", config=fresh.config_file).output
+    assert main(arguments) == 0
+    assert names_of(fresh) == {"Alice"}
 
 
 def reset(fresh: Daemon, saved: dict[str, bytes]) -> None:
