@@ -56,6 +56,7 @@ def test_alice_registers_and_is_approved_with_the_lines_of_the_readme(tmp_path: 
     with demo(tmp_path, port) as terminal:
         password = find(r"The operator is Olivia, the password (\S+) ", terminal)
         find(f"({READY})", terminal)
+        find("(sync: .* adopted)", terminal)  # Olivia, who plays but is no user before
         sent, answered = typed(before)
         assert '"success":true' in sent
         code = find(r"Subject: (\d+) is your code", terminal)
