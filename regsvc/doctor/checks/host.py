@@ -154,7 +154,7 @@ def proxy_is_not_trusted(facts: Facts) -> Iterator[Sentence]:
 def process_is_root(facts: Facts) -> Iterator[Sentence | Symptom]:
     if facts.host.user_id() != 0:
         return
-    authme = facts.config.authme_config_path
+    authme = None if facts.config_problems else facts.config.authme_config_path
     if authme is not None and authme.parent.is_dir() and status_of(authme.parent).st_uid == 0:
         yield Symptom(
             Sentence("The doctor runs as root, as the game server does."),
