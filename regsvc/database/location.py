@@ -371,8 +371,11 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
     Runs after the migrations. Raises `WrongDatabase`.
     """
     recorded = read_recorded_location(state_dir)
-    row = Installation.get_or_none(Installation.id == 1) or _create_installation(
-        installation_id=recorded["installation_id"] if recorded else str(uuid.uuid4()),
+    found = Installation.get_or_none(Installation.id == 1)
+    if found is None and recorded is not None:  # killed before there was a mark
+        raise _interrupted_copy(location)
+    row = found or _create_installation(
+        installation_id=str(uuid.uuid4()),
         home=location.name,
         key_fingerprint=key_fingerprint,
         first_started_at=now(),
@@ -476,12 +479,16 @@ def _check_mark(row: Installation, location: DatabaseLocation, recorded: dict[st
         )
     if row.home.startswith((COPYING, COPIED)):
         if recorded is None or not row.home.startswith(COPIED):
-            raise WrongDatabase(
-                f"A move into {location.shown}, or a restore, was interrupted. Run it again, or set database.url to "
-                "the old place."
-            )
+            raise _interrupted_copy(location)
         # only the last step of the move is missing
         Installation.update(home=location.name).where(Installation.id == 1).execute()
+
+
+def _interrupted_copy(location: DatabaseLocation) -> WrongDatabase:
+    return WrongDatabase(
+        f"A move into {location.shown}, or a restore, was interrupted. Run it again, or set database.url to the old "
+        "place."
+    )
 
 
 def read_recorded_location(state_dir: Path) -> dict[str, str] | None:
