@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+import os
 import shlex
 import shutil
 import sys
@@ -22,10 +23,11 @@ from regsvc.cli.given_config import (
     read_config,
     read_config_as_owner,
     require_roots_alone,
+    user_name,
     work_as_owner,
 )
 from regsvc.cli.import_command import add_import_options, read_url, run_import
-from regsvc.cli.transfer.backup import make_backup
+from regsvc.cli.transfer.backup import CONFIG_FILE, make_backup
 from regsvc.cli.transfer.exporting import STANDARD_OUTPUT, Exporter
 from regsvc.cli.transfer.migrate_to import DatabaseMigration
 from regsvc.cli.transfer.restoring import readable_backup, restore_backup
@@ -167,6 +169,10 @@ def _back_up(args: argparse.Namespace, app: App) -> int:
         print(f"warning: the backup is not noted in the state directory: {error.strerror}", file=sys.stderr)
     print(f"backed up {manifest.rows} rows into {folder} and verified them")
     print("warning: the backup holds keys, addresses and password hashes; keep it private", file=sys.stderr)
+    file = app.context.config.file
+    if file is not None and not (folder / CONFIG_FILE).exists():
+        user = user_name(os.geteuid())
+        print(f"warning: the config is not in it, since {user} may not read it: copy {file} besides", file=sys.stderr)
     if authme is not None and authme_file is None:
         print(
             f"AuthMe's table is not included: dump {authme.table} with the tools of the database server",

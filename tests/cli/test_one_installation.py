@@ -406,6 +406,7 @@ def test_root_restores_what_root_alone_may_read(host: Shells) -> None:
     """The owner gets a copy; a restore that is copying at the same time keeps its own."""
     state = host.make_folder(STATE, USER_ID)
     assert host.run("migrate").status == 0
+    host.make_folder("/var/backups/open", USER_ID)
     closed, monday = host.make_folder("/var/backups/closed", USER_ID), "/var/backups/closed/monday"
     assert host.run("backup", monday).status == 0
     host.give("/var/backups/closed", ROOT)
@@ -421,6 +422,14 @@ def test_root_restores_what_root_alone_may_read(host: Shells) -> None:
     assert [path.name for path in state.glob(".backup-of-root*")] == [".backup-of-root-of-another"]
     (state / ".backup-of-root-of-another").rmdir()
     assert {owner for owner, _mode in host.owners(STATE).values()} == {USER_ID}
+
+    config = host.machine.place("/etc/companion/companion.toml")
+    config.chmod(0o600)
+    try:
+        told = host.run("backup", "/var/backups/open")
+    finally:
+        config.chmod(0o640)
+    assert "since mc may not read it: copy /etc/companion/companion.toml besides\n" in told.errors, told
 
     secret = closed / "secret"
     (closed / "monday/signing.key").rename(secret)
