@@ -26,7 +26,6 @@ from tests.support.daemon import Daemon
 from tests.support.killing import run_killed_at
 from tests.support.peers.mariadb import MariaDBServer
 
-EX_CONFIG = 78
 KILLED = -9
 
 
