@@ -24,7 +24,7 @@ help:  ## this list
 venv: $(STAMP)  ## makes .venv with the companion and its development tools
 
 run: $(STAMP)  ## prepares a demo game server in var/ and serves it
-	$(PY) -m regsvc.cli.demo
+	$(PY) -m tests.demo
 
 # Where npm cannot be installed, only the tests that use its packages are skipped.
 test: $(STAMP)  ## installs what the tests need and runs them (PYTEST_ARGS="-k name" for some)
@@ -68,9 +68,9 @@ format: $(STAMP) $(JS_STAMP)  ## formats everything with ruff and biome
 	npm --prefix tests/js run --silent format
 
 sample: $(STAMP)  ## writes what is generated: conf/companion.toml, tests/js/api.d.ts, the lists of docs/schema.md and docs/doctor.md
-	$(PY) -m regsvc.cli.docs.sample_config
-	$(PY) -m regsvc.cli.docs.schema
-	$(PY) -m regsvc.cli.docs.doctor
+	$(PY) -m tests.generators.sample_config
+	$(PY) -m tests.generators.schema
+	$(PY) -m tests.generators.doctor
 	$(PY) -m tests.js.api_types
 
 # Only names and fields that are new, once a version is released: nothing is dropped within a major version.

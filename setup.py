@@ -22,14 +22,15 @@ SHARED = [
 ]
 list_shipped = runpy.run_path(str(ROOT / "regsvc" / "cli" / "shipped_files.py"))["list_shipped"]
 
-# Lower bounds are the versions the tests were run with. docs/dependencies.md says what each one replaces.
+# Lower bounds are the versions the tests were run with. Upper bounds: we use private parts of these packages, which
+# tests/house_rules/test_private_parts.py names. docs/dependencies.md says what each one replaces.
 RUNTIME = [
-    "tornado>=6.5",
-    "peewee>=4.5",
-    "pymysql[rsa]>=1.2",
-    "pyjwt>=2.15",
+    "tornado>=6.5,<6.7",
+    "peewee>=4.5,<4.6",
+    "pymysql[rsa]>=1.2,<1.3",
+    "pyjwt>=2.15,<3",
     # This *is* passlib: the maintained fork that provides the same `passlib` import.
-    "libpass[bcrypt,argon2,totp]>=1.9.4",
+    "libpass[bcrypt,argon2,totp]>=1.9.4,<2",
     "bcrypt>=5.0",
     "argon2-cffi>=25.1",
     "pillow>=13.0",

@@ -9,15 +9,18 @@ authme_table    AuthMe's empty table on `database_kind`, and AuthMe's config.yml
 authme          a stand-in for the plugin, on that table
 smtp            a real mail server on loopback that keeps the mails
 certificate     a certificate for 127.0.0.1
-stack           all of these together, on each kind of database, kept for a whole test file
+stack           all of these together, on each kind of database, kept for a whole test file; the next one has the same
+                if this one left the daemon, its config, the game's files and the settings as they were. So there may be
+                players of other files; limits are out of reach
 crash_tester    a stack whose daemon is killed again and again; on SQLite a player is online all the while
 daemon          a function that creates a `companion serve`: `daemon({"http": {...}}).start()`
 
-Tests in `tests/api` are about HTTP alone, and run on SQLite. Those of the folders in `EVERY_DATABASE`, and whatever
-uses `in_parallel`, depend on the database, and run on both kinds. Any other test that has a case on each runs on one of
-the two: its name says which, so that each kind has half of a file. The marks `one_database("mariadb")` and
-`every_database` say otherwise, for a test or a module (`pytestmark`). `COMPANION_TEST_ALL_DATABASES=1` (`make
-test-all`) runs all on both but those marked `one_database`, of which some could not.
+A test that has a case on each kind of database runs on one of them, or on both; its name does not matter. Those of the
+folders in `EVERY_DATABASE`, and whatever uses `in_parallel`, depend on the database, and run on both. Tests in
+`tests/api` run on SQLite, and all others on MariaDB: so a statement runs on both, with its service and with its
+route. The marks `one_database("mariadb")` and `every_database` say otherwise, for a test or a module
+(`pytestmark`). `COMPANION_TEST_ALL_DATABASES=1` (`make test-all`) runs all on both but those marked `one_database`, of
+which some could not.
 
 A test may be `async def`: it has an event loop of its own, on which its fixtures were not made.
 
@@ -29,9 +32,8 @@ import gc
 import inspect
 import os
 import sys
-import zlib
 from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -47,7 +49,7 @@ from tests.support.crash.crash_tester import CrashTester, open_crash_tester
 from tests.support.daemon import Daemon
 from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.peers.smtp import MailServer
-from tests.support.stack import Stack
+from tests.support.stack import SpareStack, Stack
 
 pytest_plugins = ["tests.support.fixtures"]
 
@@ -168,10 +170,22 @@ def daemon(tmp_path: Path, game_dir: Path, smtp: MailServer) -> Iterator[MakeDae
         yield make
 
 
+@pytest.fixture(scope="session")
+def spare_sqlite_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpareStack]:
+    with closing(SpareStack(lambda: Stack("sqlite", tmp_path_factory.mktemp("stack")))) as spare:
+        yield spare
+
+
+@pytest.fixture(scope="session")
+def spare_mariadb_stack(mariadb: MariaDBServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpareStack]:
+    with closing(SpareStack(lambda: Stack("mariadb", tmp_path_factory.mktemp("stack"), mariadb))) as spare:
+        yield spare
+
+
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    server = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
-    with Stack(request.param, tmp_path_factory.mktemp("stack"), server) as stack:
+def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
+    spare: SpareStack = request.getfixturevalue(f"spare_{request.param}_stack")
+    with spare.lent() as stack:
         yield stack
 
 
@@ -259,11 +273,9 @@ def is_on_another_database(item: pytest.Item, collected: Container[str]) -> bool
     other = KINDS[kind == KINDS[0]]
     if item.nodeid.removesuffix(item.name) + item.name.replace(kind, other) not in collected:
         return False
-    if API in item.path.parents:
-        return kind != "sqlite"
     if item.path.relative_to(TESTS).parts[0] in EVERY_DATABASE or "in_parallel" in item.fixturenames:
         return False
-    return kind != KINDS[zlib.crc32(item.name.replace(kind, "").encode()) % 2]
+    return kind != ("sqlite" if API in item.path.parents else "mariadb")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -9,8 +9,16 @@ from peewee import Database, DatabaseError, OperationalError
 
 from plugin_bridge.authme.config import IDENTIFIER
 from plugin_bridge.authme.players import PlayerExists, PlayerRefused, PlayerRow, PlayersUnavailable, WriteResult
-from plugin_bridge.authme.row_writes import NUMBERS, PlannedWrite, TableLayout, Value, player_rows, refusal, write_alone
-from plugin_bridge.authme.table import AuthMePlayers
+from plugin_bridge.authme.table import (
+    NUMBERS,
+    AuthMePlayers,
+    PlannedWrite,
+    TableLayout,
+    Value,
+    player_rows,
+    refusal,
+    write_alone,
+)
 from plugin_bridge.authme.table_checksums import (
     EMPTY,
     LIST_COLUMNS,

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plugin_bridge.authme.lenient_sqlite import UNREADABLE
-from plugin_bridge.authme.sqlite_checksums import TableScan
-from plugin_bridge.authme.table_checksums import Bucket, SharedTable
+from plugin_bridge.authme.table_checksums import Bucket, SharedTable, TableScan
 
 NO_EMAIL = "your@email.com"
 LOCK_PREFIX = "!locked!"

@@ -19,10 +19,17 @@ from peewee import __exception_wrapper__ as translating_exceptions  # type: igno
 from plugin_bridge.authme.config import ColumnNames
 from plugin_bridge.authme.lenient_sqlite import UNREADABLE, LenientSqlite, is_exactly
 from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable, WriteResult
-from plugin_bridge.authme.row_writes import NUMBERS, PlannedWrite, TableLayout, Value, player_rows, refusal, write_alone
-from plugin_bridge.authme.sqlite_checksums import FileVersion, TableScan, row_ranges, scan_table
-from plugin_bridge.authme.table import AuthMePlayers
-from plugin_bridge.authme.table_checksums import COMPARED_FIELDS
+from plugin_bridge.authme.table import (
+    NUMBERS,
+    AuthMePlayers,
+    PlannedWrite,
+    TableLayout,
+    Value,
+    player_rows,
+    refusal,
+    write_alone,
+)
+from plugin_bridge.authme.table_checksums import COMPARED_FIELDS, FileVersion, TableScan, row_ranges, scan_table
 
 _MAX_SECONDS: Final = 0.02
 """A transaction ends after this time: AuthMe writes for the server's main thread, which waits."""

@@ -7,16 +7,21 @@ handled here and in `players`. Statements are written out: the query builder tak
 
 import sqlite3
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from itertools import repeat
 from typing import Any, Final
 
-from peewee import Database, DatabaseError
+from peewee import Database, DatabaseError, DataError, IntegrityError, InternalError, OperationalError
 
 from plugin_bridge.authme.config import ColumnNames
-from plugin_bridge.authme.lenient_sqlite import as_number
+from plugin_bridge.authme.lenient_sqlite import as_number, as_text
 from plugin_bridge.authme.players import (
+    LOCK_PREFIX,
     Addresses,
+    NewPlayer,
+    PlayerExists,
     PlayerRefused,
     PlayerRow,
     Players,
@@ -25,16 +30,252 @@ from plugin_bridge.authme.players import (
     RowWrite,
     WriteResult,
 )
-from plugin_bridge.authme.row_writes import (
-    PlannedWrite,
-    TableLayout,
-    Value,
-    column_of,
-    find_layout,
-    plan_write,
-    player_rows,
-    text_of,
+
+Value = str | int | None
+
+
+_NO_DEFAULT: Final = 1364
+
+
+_NO_ID_LEFT: Final = {167, 1467}
+
+
+_VALUE_REJECTED: Final = (
+    "AuthMe's table does not accept one of the values: its charset lacks a character, or the value is too long."
 )
+
+
+_IDS_EXHAUSTED: Final = "The id column of AuthMe's table has no numbers left: not even AuthMe can add a player."
+
+
+_ROW_REJECTED: Final = "AuthMe's table requires a column that we do not write, or rejects a value."
+
+
+_NO_SALT_COLUMN: Final = (
+    "AuthMe's table {} has no column for the salt yet. Start the game server once; "
+    "AuthMe creates the column that DataSource.mySQLColumnSalt names."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrite:
+    """A write whose fields all have a column."""
+
+    username: str
+    new: Mapping[str, Value]
+    """Fields to write; none: delete the row."""
+    seen: Mapping[str, Value]
+    """Fields that must be as they were seen, the username among them; none: insert a row."""
+
+    @property
+    def is_insert(self) -> bool:
+        """Return whether this inserts a row."""
+        return not self.seen
+
+    @property
+    def shape(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The fields: writes of one shape can share a statement."""
+        return tuple(self.new), tuple(self.seen)
+
+    def without_email(self) -> "PlannedWrite | None":
+        """Return the same write without its e-mail; None if it writes none."""
+        if self.new.get("email") is None:
+            return None
+        seen = {name: value for name, value in self.seen.items() if name != "email"}
+        return replace(self, new={name: value for name, value in self.new.items() if name != "email"}, seen=seen)
+
+
+def plan_write(write: RowWrite, table: str, columns: Mapping[str, str]) -> PlannedWrite | None:
+    """Reduce a write to the fields in `columns`; None for an update that changes nothing.
+
+    Raises `PlayerRefused` for a salt that would be lost: no password verifies against the hash alone.
+    """
+    if isinstance(write, NewPlayer):
+        _require_salt_column(write.salt, table, columns)
+        new: dict[str, Value] = {"username": write.username, **vars(write)}
+        for name in new.keys() - columns.keys():
+            del new[name]
+        for name in ("email", "uuid"):
+            if new.get(name, "") is None:
+                del new[name]
+        return PlannedWrite(write.username, new, {})
+    row = write.seen
+    if not isinstance(write, RowUpdate):
+        return PlannedWrite(row.username, {}, _compared(row, ("hash",), columns))
+    named = {name: value for name, value in write.changes.items() if name in columns}
+    changes = {name: value for name, value in named.items() if getattr(row, name) != value}
+    if not changes:
+        return None
+    _require_salt_column(write.changes.get("salt"), table, columns)
+    # all that is named is compared, so that a session granted meanwhile is not left beside a new password
+    return PlannedWrite(row.username, changes, _compared(row, named, columns))
+
+
+def _compared(row: PlayerRow, written: Iterable[str], columns: Mapping[str, str]) -> dict[str, Value]:
+    seen: dict[str, Value] = {"username": row.username}
+    # SQLite allows any value as regdate; one that is not a number identifies nothing
+    if row.regdate is not None and "regdate" in columns:
+        seen["regdate"] = row.regdate
+    if row.id is not None and "id" in columns:
+        seen["id"] = row.id
+    return seen | {name: getattr(row, name) for name in written}
+
+
+def _require_salt_column(salt: Value, table: str, columns: Mapping[str, str]) -> None:
+    if salt is not None and "salt" not in columns:
+        raise PlayerRefused(_NO_SALT_COLUMN.format(table))
+
+
+def write_alone(execute: Callable[[PlannedWrite], bool], write: PlannedWrite) -> WriteResult:
+    """Execute one write; if the table refuses the e-mail, write the other fields without it."""
+    try:
+        return WriteResult(execute(write))
+    except PlayerExists:
+        if write.is_insert:
+            return WriteResult(is_written=False)
+        refused = PlayerRefused(_ROW_REJECTED)
+    except PlayerRefused as error:
+        refused = error
+    without = write.without_email()
+    if without is None:
+        return WriteResult(is_written=False, refused=refused)
+    if not without.new:  # the e-mail was all
+        return WriteResult(is_written=True, is_email_refused=True)
+    result = write_alone(execute, without)
+    return replace(result, is_email_refused=result.is_written)
+
+
+def refusal(error: DatabaseError) -> PlayerRefused | PlayerExists | None:
+    """Return what it means for a write that the database raised this error; None: it says nothing of the values."""
+    code = error.args[0] if error.args else None
+    if isinstance(error, IntegrityError):
+        return PlayerExists() if code == 1062 or "UNIQUE" in str(code) else PlayerRefused(_ROW_REJECTED)
+    if isinstance(error, DataError):
+        return PlayerRefused(_VALUE_REJECTED)
+    if isinstance(error, OperationalError | InternalError):
+        if code == _NO_DEFAULT:
+            return PlayerRefused(_ROW_REJECTED)
+        if code in _NO_ID_LEFT:
+            return PlayerRefused(_IDS_EXHAUSTED)
+    return None
+
+
+# Field of PlayerRow or NewPlayer → field of `ColumnNames` that holds the column's name.
+_TEXTS: Final = {
+    "username": "username",
+    "realname": "realname",
+    "hash": "password",
+    "salt": "salt",
+    "email": "email",
+    "premium_uuid": "premium_uuid",
+    "totp": "totp",
+    "ip": "ip",
+    "regip": "register_ip",
+    "uuid": "uuid",
+}
+
+
+_NUMBERS: Final = {
+    "regdate": "register_date",
+    "last_login": "last_login",
+    "has_session": "has_session",
+    "is_logged": "is_logged",
+    "group": "group",
+    "id": "id",
+}
+
+
+NUMBERS: Final = frozenset(_NUMBERS)
+"""Fields that are numbers; all others are texts."""
+
+
+_ROW_FIELDS: Final = tuple(field.name for field in fields(PlayerRow) if field.name != "lock_group")
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """A table as SQL names it. A field of `PlayerRow` or `NewPlayer` whose column the table lacks is not in `names`."""
+
+    table: str
+    """The table, quoted, with its schema."""
+    names: Mapping[str, str]
+    """The real column of each field."""
+    nullable: Collection[str]
+    """Fields whose column may be NULL."""
+    columns: Mapping[str, str]
+    """The real column of each field, quoted."""
+    select: str
+    """SELECT of all rows, for `player_rows`; conditions can be appended."""
+    lock_group: int | None = None
+    """`PlayerRow.lock_group` of all rows."""
+
+    @property
+    def is_open_lock(self) -> str:
+        """The condition for locked rows that still admit their players, or whose players are marked as online.
+
+        The cheapest comparisons come first, since most rows fail all of them.
+        """
+        signs = {"is_logged": "0", "has_session": "0", "premium_uuid": "''"}
+        is_open = [f"{self.columns[field]} <> {nothing}" for field, nothing in signs.items() if field in self.columns]
+        if self.lock_group is not None:
+            is_open.append(f"NOT ({self.columns['group']} <=> {self.lock_group:d})")
+        is_locked = f"SUBSTR({self.columns['hash']}, 1, {len(LOCK_PREFIX)}) = '{LOCK_PREFIX}'"
+        return f"(({' OR '.join(is_open) or '0 = 1'}) AND {is_locked})"
+
+
+def find_layout(
+    table: str, columns: ColumnNames, present: Mapping[str, bool], lock_group: int | None = None
+) -> TableLayout:
+    """Return the layout of a table; `present` maps the columns it really has to whether they may be NULL."""
+    # SQLite takes a name in double quotes for a text where there is no such column, one in backticks never
+    # none of the databases distinguishes column names by case
+    has = {name.lower(): may_be_null for name, may_be_null in present.items()}
+    configured = {field: getattr(columns, key) for field, key in (_TEXTS | _NUMBERS).items()}
+    names = {field: column for field, column in configured.items() if column and column.lower() in has}
+    quoted = {field: f"`{column}`" for field, column in names.items()}
+    selected = ", ".join(quoted.get(field, "NULL") for field in _ROW_FIELDS)
+    return TableLayout(
+        table,
+        names,
+        {field for field, column in names.items() if has[column.lower()]},
+        quoted,
+        f"SELECT {selected} FROM {table}",  # noqa: S608 - names are checked when AuthMe's config is read
+        lock_group if "group" in names else None,
+    )
+
+
+def column_of(columns: ColumnNames, field: str) -> str:
+    """Return the configured column of a field."""
+    name: str = getattr(columns, (_TEXTS | _NUMBERS)[field])
+    return name
+
+
+def player_rows(rows: Iterable[Sequence[Any]], lock_group: int | None = None) -> list[PlayerRow]:
+    """Return the records of rows as `TableLayout.select` yields them. Columns may hold values of any type."""
+    columns = [
+        column if plain.issuperset(map(type, column)) else [v if type(v) in plain else read(v) for v in column]
+        for (plain, read), column in zip(_READERS, zip(*rows, strict=True), strict=False)  # no rows: no columns
+    ]
+    return list(map(PlayerRow, *columns, repeat(lock_group))) if columns else []
+
+
+def text_of(value: Any) -> str | None:
+    """Return the value of a text column, which may also hold bytes or numbers."""
+    if value is None:
+        return None
+    return as_text(value) if isinstance(value, bytes) else str(value)
+
+
+_READERS: Final = tuple(
+    (frozenset({type(None)}), as_number)
+    if name in NUMBERS
+    else (frozenset({str}), lambda value: text_of(value) or "")
+    if name in ("username", "realname", "hash")
+    else (frozenset({str, type(None)}), text_of)
+    for name in _ROW_FIELDS
+)
+"""For each field the types of values that are taken as they are, and what reads any other: a call takes far longer."""
+
 
 _REQUIRED: Final = ("username", "realname", "hash")
 _OF_ADDRESSES: Final = ("username", "ip", "regip", "last_login", "regdate")

@@ -1,11 +1,8 @@
 """All algorithms by AuthMe's names. A new one is an entry in the table of its family."""
 
-from plugin_bridge.hashers.argon2i import ARGON2
-from plugin_bridge.hashers.bcrypts import BCRYPTS
 from plugin_bridge.hashers.digests import DIGESTS
 from plugin_bridge.hashers.hasher import Hasher
-from plugin_bridge.hashers.pbkdf2 import PBKDF2
-from plugin_bridge.hashers.phpass import PHPASS
+from plugin_bridge.hashers.slow_hashes import ARGON2, BCRYPTS, PBKDF2, PHPASS
 
 # With AuthMe's default parameters: enough to verify any hash, since costs are read from the stored one.
 HASHERS: dict[str, Hasher] = {hasher.name: hasher for hasher in (*DIGESTS, *BCRYPTS, *PBKDF2, *PHPASS, ARGON2)}

@@ -167,6 +167,7 @@ class AllowlistFile:
         raise ServerFileError(f"{self.path} cannot be read: the game server writes it all the time")
 
 
+@dataclass(frozen=True)
 class AllowlistConsole:
     """The allowlist of a game server in online mode whose folder is elsewhere: its console finds the UUIDs.
 
@@ -175,8 +176,7 @@ class AllowlistConsole:
 
     is_file: ClassVar[bool] = False
 
-    def __init__(self, find_console: Callable[[], RconAddress | None]) -> None:
-        self._find_console = find_console
+    find_console: Callable[[], RconAddress | None]
 
     def find_stamp(self) -> object:
         """Return None: what changes with the list is not known without asking for all of it."""
@@ -206,7 +206,7 @@ class AllowlistConsole:
             async with open_rcon(address, _ASK_SECONDS + len(commands)) as console:
                 return [await console.execute(command) for command in commands]
 
-        address = self._find_console()
+        address = self.find_console()
         if address is None:
             raise ServerFileError("the game server's remote console is off: set game.rcon_host and game.rcon_password")
         try:

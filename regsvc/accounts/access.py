@@ -1,20 +1,18 @@
 """Access to accounts by admins, the command line and users: load, check, change, let the row follow, and warn."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import Final, ParamSpec, TypeVar
 
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayersUnavailable
-from regsvc.auth.entitlement import Origin
+from regsvc.auth.entitlement import Principal
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
-from regsvc.core.rights import Rights, RightsHolder, Team
+from regsvc.core.rights import RightsHolder, Team
 from regsvc.core.text import name_key
-from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, User
 from regsvc.notifications.rcon import RconQueue
 from regsvc.sync.actions import ReclaimRow
@@ -72,40 +70,6 @@ def follow_with_row(step: Callable[P, ReconcileResult | None], *args: P.args, **
     return set() if known is not None and known.is_playable(account.player) else {PLAYER_LOCKED}
 
 
-def _require_nothing() -> None:
-    """Refuse nobody: the command line acts with nothing that ends."""
-
-
-@dataclass(frozen=True)
-class Principal:
-    """The principal behind a decision: who is named in the audit log, what they may do, and whose name they bear.
-
-    `username` is a user's, for an API token its maker's; empty: the host, on the command line.
-    """
-
-    actor: Actor
-    rights: Rights
-    username: str = ""
-    ends_at: datetime | None = None
-    """Of an API token: when it ends, and with it what it makes."""
-    token_id: int | None = None
-    """Of an API token."""
-    has_second_factor: bool = False
-    """Whether they have shown a second factor."""
-    require_current: Callable[[], None] = field(default=_require_nothing, compare=False, repr=False)
-    """Raises a refusal if the token or chat account that they act with gives them this no more; see
-    `regsvc.auth.entitlement`. Asked in the transaction that acts."""
-
-    @property
-    def is_token(self) -> bool:
-        """Whether it is a bot, which never takes over the account of a member of the team."""
-        return self.token_id is not None
-
-    def origin(self, now: datetime) -> Origin:
-        """Return the origin of what they make now."""
-        return Origin(name_key(self.username) or None, now, self.has_second_factor, self.token_id)
-
-
 @dataclass
 class AccountForUpdate:
     """A user that the current transaction has locked, and the account as it has changed so far."""
@@ -122,25 +86,18 @@ class AccountForUpdate:
         self.account = replace(self.account, user=UserRecord.from_row(self.user))
 
 
+@dataclass(frozen=True)
 class AccountAccess:
     """Transactions that change one account, and the principal's permission to do so.
 
     Blocking: for a worker thread.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        reconciler: Reconciler,
-        console: RconQueue,
-        live: LiveConfig,
-        team: Team,
-    ) -> None:
-        self._database = database
-        self._reconciler = reconciler
-        self._console = console
-        self._live = live
-        self._team = team
+    database: Database
+    reconciler: Reconciler
+    console: RconQueue
+    live: LiveConfig
+    team: Team
 
     def change(
         self,
@@ -158,22 +115,22 @@ class AccountAccess:
         """
         warnings, is_opened = set[str](), False
         while True:
-            find_rows = self._reconciler.row_reader(key)
-            with self._database.atomic():
-                found = self._reconciler.loader.load_user_for_update(key, find_rows)
+            find_rows = self.reconciler.row_reader(key)
+            with self.database.atomic():
+                found = self.reconciler.loader.load_user_for_update(key, find_rows)
                 if found is None and not reconciles_first:
                     raise if_missing
-                if found is not None and not (reconciles_first and self._reconciler.is_due(found[1])):
+                if found is not None and not (reconciles_first and self.reconciler.is_due(found[1])):
                     locked = AccountForUpdate(*found, is_opened=is_opened)
                     if not locked.account.is_player_known:
                         warnings.add(PLAYER_PENDING)
                     result = work(locked)
                     # last in the transaction: the game waits for the lock on AuthMe's row
-                    step = self._reconciler.reconcile_in_transaction
+                    step = self.reconciler.reconcile_in_transaction
                     warnings |= follow_with_row(step, locked.account, locked.intended)
                     break
             is_opened, reconciles_first = self._reconcile_first(key, warnings), False
-        warnings |= follow_with_row(self._reconciler.reconcile_after_commit, locked.account, locked.intended)
+        warnings |= follow_with_row(self.reconciler.reconcile_after_commit, locked.account, locked.intended)
         return result, warnings
 
     def get_user(self, username: str, action: str, by: Principal) -> UserRecord:
@@ -184,9 +141,9 @@ class AccountAccess:
         """
         key = name_key(username)
         try:
-            account = self._reconciler.reconcile(key, is_guarded=True).account or self._reconciler.load(key)
+            account = self.reconciler.reconcile(key, is_guarded=True).account or self.reconciler.load(key)
         except PlayersUnavailable:
-            account = self._reconciler.loader.load([key], None)[0]
+            account = self.reconciler.loader.load([key], None)[0]
         if account.user is None:
             raise errors.UserNotFound
         self.require_permission(account.user, action, by)
@@ -194,11 +151,11 @@ class AccountAccess:
 
     def find_warnings(self, decision: str, account: Account) -> set[str]:
         """Return the warnings of a transition or of "password" that are known before, from the account as it is."""
-        if not self._reconciler.is_enabled or decision in _LEAVES_ROWS_ALONE:
+        if not self.reconciler.is_enabled or decision in _LEAVES_ROWS_ALONE:
             return set()
-        warnings = {AUTHME_CACHE_ON} if self._live.authme.is_cached or self._live.is_cached_elsewhere else set()
+        warnings = {AUTHME_CACHE_ON} if self.live.authme.is_cached or self.live.is_cached_elsewhere else set()
         is_marked_online = account.player is not None and account.player.is_logged == 1
-        if decision in _ENDS_PLAY and is_marked_online and not self._console.is_on_everywhere:
+        if decision in _ENDS_PLAY and is_marked_online and not self.console.is_on_everywhere:
             warnings.add(STILL_ONLINE_RCON_OFF)
         return warnings
 
@@ -212,7 +169,7 @@ class AccountAccess:
         `action` is a transition, "password", "session", "role" or another name of what is done.
         """
         by.require_current()
-        rank = self._team.rank_of(user)
+        rank = self.team.rank_of(user)
         is_self = name_key(user.username) == name_key(by.username)
         if action in _LETS_IN and by.is_token:
             is_refused = rank > 0  # whom a bot lets in could be an impostor under the name of an operator
@@ -225,12 +182,12 @@ class AccountAccess:
 
     def has_rank(self, user: RightsHolder) -> bool:
         """Return whether the user is a member of the team."""
-        return self._team.rank_of(user) > 0
+        return self.team.rank_of(user) > 0
 
     def _reconcile_first(self, key: str, warnings: set[str]) -> bool:
         """Do what is due for the account; returns whether its user got the row by it."""
         try:
-            before = self._reconciler.reconcile(key, is_guarded=True)
+            before = self.reconciler.reconcile(key, is_guarded=True)
         except PlayersUnavailable:
             warnings.add(PLAYER_PENDING)
             return False

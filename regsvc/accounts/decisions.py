@@ -1,27 +1,50 @@
 """Decisions about users: approve, reject, reopen, ban, unban and delete; and questions before one."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from regsvc.accounts.access import NOT_MAILED, AccountAccess, AccountForUpdate, Principal
+from msgspec import UNSET, Meta, UnsetType
+
+from regsvc.accounts.access import NOT_MAILED, AccountAccess, AccountForUpdate
+from regsvc.auth.entitlement import Principal
 from regsvc.auth.rate_limits import DurableLimits, team_writes
 from regsvc.core import errors
 from regsvc.core.clock import Clock, is_over
+from regsvc.core.errors import InvalidField, Refusal
+from regsvc.core.rights import Permission
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import SYNC, Actor
 from regsvc.database.models import APPROVED, BANNED, OPEN, PENDING, REJECTED, User
+from regsvc.http.messages import EpochMilliseconds, Output, Reply, Request, Username, Warnings, to_datetime
+from regsvc.http.route import Routes
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.sync.actions import NO_REQUEST
+from regsvc.sync.bulk_actions import NO_REQUEST
 from regsvc.sync.effects import intent_effects
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.rules import is_registered_anew, request_row
-from regsvc.users.questions import Questions
-from regsvc.users.transitions import UNANSWERED, DecisionDetails, Transitions, require_permission
+from regsvc.users.questions import MAX_QUESTION, Questions
+from regsvc.users.transitions import (
+    TRANSITIONS,
+    UNANSWERED,
+    DecisionDetails,
+    PasswordChoice,
+    Transitions,
+    require_permission,
+)
+from regsvc.users.user_list import Reason
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 _REPEATABLE: Final = frozenset({"unban", "reopen"})
 _AGAIN: Final = (RateLimit(20, timedelta(days=1)),)
@@ -45,26 +68,17 @@ class DecisionResult:
     status_before: str | None = None
 
 
+@dataclass(frozen=True)
 class Decisions:
     """Decisions, carried out on both our user and AuthMe's player. Blocking: for a worker thread."""
 
-    def __init__(
-        self,
-        access: AccountAccess,
-        reconciler: Reconciler,
-        transitions: Transitions,
-        questions: Questions,
-        mail_queue: MailQueue,
-        limits: DurableLimits,
-        now: Clock,
-    ) -> None:
-        self._access = access
-        self._reconciler = reconciler
-        self._transitions = transitions
-        self._questions = questions
-        self._mail_queue = mail_queue
-        self._limits = limits
-        self._now = now
+    access: AccountAccess
+    reconciler: Reconciler
+    transitions: Transitions
+    questions: Questions
+    mail_queue: MailQueue
+    limits: DurableLimits
+    now: Clock
 
     def decide(
         self,
@@ -80,10 +94,10 @@ class Decisions:
         `PasswordChoiceNeeded`, `MailUnavailable`, `RateLimited`, `AuthMeUnavailable`, and
         `InvalidField` for a ban that ends in the past.
         """
-        if details.expires_at is not None and details.expires_at <= self._now():
+        if details.expires_at is not None and details.expires_at <= self.now():
             raise errors.InvalidField("expiresAt")
         work = partial(self._decide, transition=transition, by=by, details=details, require=require)
-        result, warnings = self._access.change(name_key(username), work, reconciles_first=True)
+        result, warnings = self.access.change(name_key(username), work, reconciles_first=True)
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
 
     def ask(
@@ -96,39 +110,39 @@ class Decisions:
         """
 
         def work(locked: AccountForUpdate) -> DecisionResult:
-            self._access.require_permission(locked.user, "ask", by)
+            self.access.require_permission(locked.user, "ask", by)
             self.apply_sql_edit(locked)
             require(locked.user)
-            self._limits.hit_all(team_writes(by.username))
-            is_mailed = self._questions.ask(locked.user, question, by.actor)
+            self.limits.hit_all(team_writes(by.username))
+            is_mailed = self.questions.ask(locked.user, question, by.actor)
             return DecisionResult(locked.user.username, PENDING, () if is_mailed else (NOT_MAILED,), PENDING)
 
-        result, _warnings = self._access.change(name_key(username), work, reconciles_first=True)
+        result, _warnings = self.access.change(name_key(username), work, reconciles_first=True)
         return result
 
     def reject_unanswered(self, expires: timedelta) -> int:
         """Reject users who have not answered a question for so long; returns their number. They may apply again."""
         asked = (User.status == PENDING) & (User.is_asked == True)  # noqa: E712 - by the index of those who wait
-        is_due = asked & (User.asked_at <= self._now() - expires)
+        is_due = asked & (User.asked_at <= self.now() - expires)
         due = User.select(User.username_key).where(is_due).order_by(User.asked_at).limit(_MOST_REJECTED)
         details = DecisionDetails(UNANSWERED, may_reapply=True)
 
         def work(locked: AccountForUpdate) -> int:
             user = locked.user  # answered, asked again or decided meanwhile, also in SQL, it stays
             is_pending = user.status == user.applied_status == PENDING
-            if not is_pending or user.asked_at is None or not is_over(user.asked_at, expires, self._now()):
+            if not is_pending or user.asked_at is None or not is_over(user.asked_at, expires, self.now()):
                 return 0
-            self._transitions.change(user, "reject", SYNC, details)
+            self.transitions.change(user, "reject", SYNC, details)
             locked.take_user()
             return 1
 
         count = 0
         for user in list(due):
             with suppress(errors.UserNotFound):  # deleted meanwhile
-                rejected, _warnings = self._access.change(user.username_key, work)
+                rejected, _warnings = self.access.change(user.username_key, work)
                 count += rejected
         if count:
-            self._mail_queue.wake_all()
+            self.mail_queue.wake_all()
         return count
 
     def _decide(
@@ -139,11 +153,11 @@ class Decisions:
         details: DecisionDetails,
         require: Callable[[User], None],
     ) -> DecisionResult:
-        self._access.require_permission(locked.user, transition, by)
+        self.access.require_permission(locked.user, transition, by)
         self.apply_sql_edit(locked)
         require(locked.user)
         user, status_before = locked.user, locked.user.status
-        warnings = tuple(self._access.find_warnings(transition, locked.account))
+        warnings = tuple(self.access.find_warnings(transition, locked.account))
         if transition == "delete":
             self.delete(locked, by.actor, details)
             return DecisionResult(user.username, None, warnings, status_before)
@@ -154,22 +168,22 @@ class Decisions:
         require_permission(transition, status_before, details, by.rights)
         is_again = transition in _REPEATABLE or (transition == "ban" and user.status == BANNED)
         if by.username and is_again:  # of one member: nobody keeps a user from being banned by others
-            self._limits.hit("user.decided_again", f"{name_key(by.username)} {user.id}", _AGAIN)
+            self.limits.hit("user.decided_again", f"{name_key(by.username)} {user.id}", _AGAIN)
         request = NO_REQUEST
         if transition in ("approve", "unban") and details.password_choice is None:
-            request = request_row(locked.account, self._reconciler.policy)  # by the account as it was
+            request = request_row(locked.account, self.reconciler.policy)  # by the account as it was
             details = replace(details, needs_password=request.needs_password)
         if transition == "ban" and user.status == BANNED:
-            self._transitions.change_ban(user, by.actor, details)
+            self.transitions.change_ban(user, by.actor, details)
         elif transition == "approve" and user.status == APPROVED and self._may_approve_again(locked, details):
-            self._transitions.approve_again(user, by.actor, details)
+            self.transitions.approve_again(user, by.actor, details)
         else:
-            self._transitions.change(user, transition, by.actor, details)
+            self.transitions.change(user, transition, by.actor, details)
         locked.take_user()
         if transition == "approve" and details.password_choice == "take":  # noqa: S105 - a choice, not a secret
-            locked.intended = self._reconciler.request_new_row(locked.account)
+            locked.intended = self.reconciler.request_new_row(locked.account)
         elif details.password_choice == "keep":  # noqa: S105
-            locked.intended = self._reconciler.request_row(locked.account)
+            locked.intended = self.reconciler.request_row(locked.account)
         else:  # by a link the row opens, or is created
             locked.intended = intent_effects(request.intent)
         return DecisionResult(user.username, user.status, warnings, status_before)
@@ -177,13 +191,13 @@ class Decisions:
     def apply_sql_edit(self, locked: AccountForUpdate) -> None:
         """Apply a status set with SQL first, as the older decision."""
         if locked.user.status != locked.user.applied_status:
-            self._transitions.apply_sql_edits([locked.user])
+            self.transitions.apply_sql_edits([locked.user])
             locked.take_user()
 
     def delete(self, locked: AccountForUpdate, by: Actor, details: DecisionDetails) -> None:
         """Delete the user inside the caller's transaction, and record which row goes with it."""
-        locked.account = self._reconciler.record_tombstone(locked.account)
-        self._transitions.delete(locked.user, by, details)
+        locked.account = self.reconciler.record_tombstone(locked.account)
+        self.transitions.delete(locked.user, by, details)
 
     def _require_same_player(self, locked: AccountForUpdate) -> None:
         """Check that an operator's row is still the one that made the name a user.
@@ -195,7 +209,7 @@ class Decisions:
         user, account = locked.user, locked.account
         status = user.banned_from if user.status == BANNED else user.status
         is_waiting_operator = account.is_operator and user.origin == "adopted" and status in (PENDING, REJECTED)
-        if not is_waiting_operator or not self._reconciler.policy.is_bridge_on:
+        if not is_waiting_operator or not self.reconciler.policy.is_bridge_on:
             return
         if not account.is_player_known:
             raise errors.AuthMeUnavailable
@@ -212,8 +226,8 @@ class Decisions:
         account, choice, user = locked.account, details.password_choice, locked.user
         if user.status == BANNED:
             raise errors.WrongStatus(user.status)
-        is_anew, is_approved = is_registered_anew(account, self._reconciler.policy), user.status == APPROVED
-        if not is_anew and not (is_approved and self._reconciler.is_absent(account)):
+        is_anew, is_approved = is_registered_anew(account, self.reconciler.policy), user.status == APPROVED
+        if not is_anew and not (is_approved and self.reconciler.is_absent(account)):
             if is_approved and choice in ("take", "link"):
                 raise errors.WrongStatus(user.status)
             return replace(details, password_choice=None)
@@ -223,10 +237,10 @@ class Decisions:
             raise errors.WrongStatus(user.status)
         if choice == "take" and not is_anew:
             raise errors.PasswordChoiceNeeded("nothing_to_take")
-        if choice == "keep" and not self._reconciler.has_password_for_row(account):
+        if choice == "keep" and not self.reconciler.has_password_for_row(account):
             raise errors.PasswordChoiceNeeded("nothing_to_keep")
         if choice == "link":
-            self._mail_queue.require_available()
+            self.mail_queue.require_available()
             if user.proven_key is None:
                 raise errors.PasswordChoiceNeeded("no_address")
         return details
@@ -234,8 +248,294 @@ class Decisions:
     def _may_approve_again(self, locked: AccountForUpdate, details: DecisionDetails) -> bool:
         """Return whether the approval of an approved user does anything: for the row, the game's list, or a link."""
         account = locked.account
-        is_anew = is_registered_anew(account, self._reconciler.policy)
-        if locked.is_opened or is_anew or self._transitions.is_kept_off(locked.user):
+        is_anew = is_registered_anew(account, self.reconciler.policy)
+        if locked.is_opened or is_anew or self.transitions.is_kept_off(locked.user):
             return True
-        can_help = details.sends_link or self._reconciler.has_password_for_row(account)
-        return can_help and self._reconciler.is_absent(account)
+        can_help = details.sends_link or self.reconciler.has_password_for_row(account)
+        return can_help and self.reconciler.is_absent(account)
+
+
+MAX_BATCH = 100
+
+
+Outcome = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["pending", "approved", "rejected", "banned", "deleted"]},
+        description="The status afterwards; `deleted` if the user no longer exists.",
+        examples=["approved"],
+    ),
+]
+
+
+class ReviewRequest(Request, frozen=True, kw_only=True):
+    """A decision about one user (`username`) or many (`usernames`), who are notified unless `silent`."""
+
+    username: Username | None = None
+    uuid: (
+        Annotated[Username, Meta(description="An alias of `username` for older front ends.", examples=["Alice"])] | None
+    ) = None
+    user_id: (
+        Annotated[Username, Meta(description="Another alias of `username` for older front ends.", examples=["Alice"])]
+        | None
+    ) = None
+    usernames: Annotated[list[Username], Meta(min_length=1, max_length=MAX_BATCH)] | None = None
+    reason: Reason | None = None
+    silent: bool = False
+
+    @property
+    def targets(self) -> list[str]:
+        """The names in order, without duplicates; raises InvalidField unless exactly one field is given."""
+        username = next((name for name in (self.username, self.uuid, self.user_id) if name is not None), None)
+        if self.usernames is not None and username is not None:
+            raise InvalidField("usernames")
+        if self.usernames is not None:
+            return list(dict.fromkeys(self.usernames))
+        if username is not None:
+            return [username]
+        raise InvalidField("username")
+
+
+class ApproveRequest(ReviewRequest, frozen=True, kw_only=True):
+    """An approval, of a batch with one choice of the password for all."""
+
+    password_choice: (
+        Annotated[
+            PasswordChoice,
+            Meta(
+                description="The password that counts where an approved user's name was registered anew in the game "
+                "(`plugin` is `returned`); without it that approval is refused (`password_choice_needed`). `keep` the "
+                "one from before, `take` the one it was registered with, or mail the user a `link` to set one, until "
+                "when the row stays locked. Where the player is merely gone (`absent`), `link` keeps the password from "
+                "before from coming back. `take` requires `users.manage`, and mails the user even if `silent`. Ignored "
+                "for registrations under review, whose own password counts.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+class RejectRequest(ReviewRequest, frozen=True, kw_only=True):
+    """A rejection. `mayReapply`: the name is free again at once, not only after `registration.reapply_after`."""
+
+    may_reapply: bool = False
+
+
+class ReopenRequest(ReviewRequest, frozen=True, kw_only=True):
+    """Users who are to wait for review again; with `silent` false they are mailed."""
+
+    silent: bool = True
+
+
+class BanRequest(ReviewRequest, frozen=True, kw_only=True):
+    """A ban until `expiresAt`; null: permanent. If missing, an existing ban keeps its end; a new one has none."""
+
+    expires_at: EpochMilliseconds | UnsetType | None = UNSET
+
+
+class DecisionReply(Reply, frozen=True, kw_only=True):
+    """The result for one user."""
+
+    kind: Annotated[str, Meta(extra_json_schema={"const": "one"}, examples=["one"])] = "one"
+    username: Username
+    status: Outcome
+    warnings: Warnings | UnsetType = UNSET
+
+
+class BulkDecisionResult(Output, frozen=True, kw_only=True):
+    """The result for one of many users: the current `status`, and `code` if the decision was refused."""
+
+    success: bool
+    message: Annotated[str, Meta(examples=["Alice was approved."])]
+    username: Username
+    status: Outcome | UnsetType = UNSET
+    warnings: Warnings | UnsetType = UNSET
+    code: Annotated[str, Meta(examples=["wrong_status"])] | UnsetType = UNSET
+    field: str | UnsetType = UNSET
+    permission: Annotated[str, Meta(description="The one that is missing.", examples=["users.ban"])] | UnsetType = UNSET
+
+
+class BulkDecisionReply(Reply, frozen=True, kw_only=True):
+    """One result per name, in the order of the request."""
+
+    kind: Annotated[str, Meta(extra_json_schema={"const": "many"}, examples=["many"])] = "many"
+    results: list[BulkDecisionResult]
+
+
+DECISION_REFUSALS: Final = (errors.UserNotFound, errors.WrongStatus, errors.ProtectedOperator)
+
+
+Decide = Callable[[str], Awaitable[DecisionResult]]
+
+
+MessageKey = Callable[[DecisionResult], str]
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/approve",
+    TRANSITIONS["approve"].permission,
+    *DECISION_REFUSALS,
+    errors.PlayerReplaced,
+    errors.PasswordChoiceNeeded,
+    errors.AuthMeUnavailable,
+    errors.MailUnavailable,
+)
+async def approve(
+    call: Call, decisions: Decisions, mails: MailQueue, request: ApproveRequest
+) -> DecisionReply | BulkDecisionReply:
+    """Approve a pending or rejected registration, so that the player may join.
+
+    A player who is approved already, but was removed from the game or its allowlist, or registered there anew, is let
+    in again.
+    """
+    return await change_status(
+        call, decisions, mails, request, "approve", "approved", password_choice=request.password_choice
+    )
+
+
+@ROUTES.add("POST", "/api/admin/user/reject", TRANSITIONS["reject"].permission, *DECISION_REFUSALS)
+async def reject(
+    call: Call, decisions: Decisions, mails: MailQueue, request: RejectRequest
+) -> DecisionReply | BulkDecisionReply:
+    """Reject a pending registration."""
+    return await change_status(call, decisions, mails, request, "reject", "rejected", may_reapply=request.may_reapply)
+
+
+@ROUTES.add("POST", "/api/admin/user/ban", TRANSITIONS["ban"].permission, *DECISION_REFUSALS, errors.RateLimited)
+async def ban(
+    call: Call, decisions: Decisions, mails: MailQueue, request: BanRequest
+) -> DecisionReply | BulkDecisionReply:
+    """Ban a user, temporarily or permanently, or change a ban."""
+    end = request.expires_at
+    expires_at = None if isinstance(end, UnsetType) else to_datetime(end)
+
+    def message(decided: DecisionResult) -> str:
+        return "ban_changed" if decided.status_before == decided.status else "banned"
+
+    return await change_status(
+        call, decisions, mails, request, "ban", message, expires_at=expires_at, keeps_expiry=end is UNSET
+    )
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/unban",
+    TRANSITIONS["unban"].permission,
+    *DECISION_REFUSALS,
+    errors.PlayerReplaced,
+    errors.AuthMeUnavailable,
+    errors.RateLimited,
+)
+async def unban(
+    call: Call, decisions: Decisions, mails: MailQueue, request: ReviewRequest
+) -> DecisionReply | BulkDecisionReply:
+    """Lift a ban: the user is approved.
+
+    A player whose row AuthMe deleted meanwhile is in the game again; one that was registered there anew stays locked,
+    with a warning.
+    """
+    return await change_status(call, decisions, mails, request, "unban", "unbanned")
+
+
+@ROUTES.add("POST", "/api/admin/user/reopen", TRANSITIONS["reopen"].permission, *DECISION_REFUSALS, errors.RateLimited)
+async def reopen(
+    call: Call, decisions: Decisions, mails: MailQueue, request: ReopenRequest
+) -> DecisionReply | BulkDecisionReply:
+    """Let a rejected user wait for review again, or, with `users.ban`, an approved one, who may not play until then."""
+    return await change_status(call, decisions, mails, request, "reopen", "reopened")
+
+
+@ROUTES.add("POST", "/api/admin/user/delete", TRANSITIONS["delete"].permission, *DECISION_REFUSALS)
+async def delete(
+    call: Call, decisions: Decisions, mails: MailQueue, request: ReviewRequest
+) -> DecisionReply | BulkDecisionReply:
+    """Delete a user and their player."""
+    return await change_status(call, decisions, mails, request, "delete", "deleted")
+
+
+async def apply(
+    call: Call, mails: MailQueue, request: ReviewRequest, decide: Decide, message_key: str | MessageKey
+) -> DecisionReply | BulkDecisionReply:
+    """Apply `decide` to the targets; `message_key` is the key of the message, or derives it from the result."""
+    if request.usernames is not None:
+        reply: DecisionReply | BulkDecisionReply = BulkDecisionReply(
+            results=[await _result(call, name, decide, message_key) for name in request.targets]
+        )
+    else:
+        reply = decision_reply(call, await decide(request.targets[0]), message_key)
+    mails.wake_all()
+    return reply
+
+
+def decision_reply(call: Call, decided: DecisionResult, message_key: str | MessageKey) -> DecisionReply:
+    """Return the reply about one user."""
+    return DecisionReply(**_outcome(call, decided, message_key))
+
+
+async def change_status(
+    call: Call,
+    decisions: Decisions,
+    mails: MailQueue,
+    request: ReviewRequest,
+    transition: str,
+    message_key: str | MessageKey,
+    **details: Any,
+) -> DecisionReply | BulkDecisionReply:
+    """Apply a transition to the targets; `details` are further ones of the decision."""
+    decision = DecisionDetails(request.reason, is_silent=request.silent, **details)
+    decide = partial(decisions.decide, transition=transition, by=call.principal, details=decision)
+    return await apply(call, mails, request, partial(call.run, decide), message_key)
+
+
+async def _result(call: Call, username: str, decide: Decide, message_key: str | MessageKey) -> BulkDecisionResult:
+    try:
+        decided = await decide(username)
+    except Refusal as refusal:
+        return BulkDecisionResult(
+            success=False,
+            message=call.translations.refusal(refusal, call.language),
+            username=username,
+            status=refusal.facts.get("status", UNSET),  # type: ignore[arg-type]  # that of WrongStatus is a text
+            code=refusal.code,
+            field=refusal.field or UNSET,
+            permission=refusal.facts.get("permission", UNSET),  # type: ignore[arg-type]  # that of Forbidden is a text
+        )
+    return BulkDecisionResult(success=True, **_outcome(call, decided, message_key))
+
+
+def _outcome(call: Call, decided: DecisionResult, message_key: str | MessageKey) -> dict[str, Any]:
+    """Return the fields that replies about one user and about many have."""
+    key = message_key if isinstance(message_key, str) else message_key(decided)
+    return {
+        "message": call.message(key, username=decided.username),
+        "username": decided.username,
+        "status": decided.status or "deleted",
+        "warnings": list(decided.warnings) or UNSET,
+    }
+
+
+class AskRequest(Request, frozen=True, kw_only=True):
+    """A question to an applicant."""
+
+    username: Username
+    question: Annotated[str, Meta(min_length=1, max_length=MAX_QUESTION, examples=["Which Bob do you know?"])]
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/ask",
+    Permission.USERS_REVIEW,
+    *DECISION_REFUSALS,
+    errors.TooManyQuestions,
+    errors.RateLimited,
+)
+async def ask(call: Call, mail_queue: MailQueue, decisions: Decisions, request: AskRequest) -> DecisionReply:
+    """Ask an applicant something: the application stays pending, and waits for the answer (`waitingFor`).
+
+    The applicant is mailed a link to it; `warnings` says if they cannot be. A question that is open stays
+    open beside another one, and an answer answers both.
+    """
+    asked = await call.run(decisions.ask, request.username, request.question, call.principal)
+    mail_queue.wake_all()
+    return decision_reply(call, asked, "asked")

@@ -1,18 +1,29 @@
 """Changes of passwords: by the owner, by an admin, and through a link. Hashing stays between transactions."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from msgspec import Meta
 from peewee import Database, IntegrityError
 
-from regsvc.accounts.access import AccountAccess, AccountForUpdate, Principal
-from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
-from regsvc.accounts.decisions import DecisionResult
+from regsvc.accounts.access import AccountAccess, AccountForUpdate
+from regsvc.accounts.captcha.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
+from regsvc.accounts.decisions import (
+    DECISION_REFUSALS,
+    BulkDecisionReply,
+    DecisionReply,
+    DecisionResult,
+    ReviewRequest,
+    apply,
+)
 from regsvc.accounts.password_checker import PasswordChecker, password_of
+from regsvc.auth.entitlement import MadeByRight, Principal
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
-from regsvc.auth.made_by_right import MadeByRight
 from regsvc.auth.password_links import PasswordLinks, link_address, proves_address
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.sessions import KnownClients, Sessions
@@ -20,17 +31,25 @@ from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy
-from regsvc.core.rights import EVERYTHING
+from regsvc.core.rights import EVERYTHING, Permission
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import Link, User
+from regsvc.http.messages import Email, MessageReply, Password, Reply, Request, Status, Username, Warnings, to_reply
+from regsvc.http.route import PUBLIC, USER, Routes
 from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.credential_rules import CredentialRules
 from regsvc.users.email_owners import claim, find_holder
 from regsvc.users.password_notices import PasswordNotices, Place
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 _BY_OWNER: Final = ("website", "link", "handed_over")
 """Places where a client poses as the owner, who learns its address."""
@@ -310,3 +329,112 @@ def _get_user(user_id: int) -> User:
     if user is None:
         raise errors.UserNotFound
     return user
+
+
+PasswordLinkToken = Annotated[str, Meta(description="The part of the link after the #.", examples=["7.c2VjcmV0"])]
+
+
+class ChangePasswordRequest(Request, frozen=True, kw_only=True):
+    current_password: Password
+    new_password: Password
+
+
+class ChangePasswordReply(Reply, frozen=True, kw_only=True):
+    """The password was changed, and sessions have ended."""
+
+    warnings: Warnings
+
+
+class ForgotPasswordRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    email: Email
+
+
+class ResetPasswordRequest(Request, frozen=True, kw_only=True):
+    token: PasswordLinkToken
+    new_password: Password
+
+
+class ResetPasswordReply(Reply, frozen=True, kw_only=True):
+    """The user whose password was set."""
+
+    username: Username
+    status: Status
+    warnings: Warnings
+
+
+CHANGE_REFUSALS: Final = (errors.WrongPassword, errors.InvalidPassword, errors.RateLimited, errors.AuthMeUnavailable)
+
+
+@ROUTES.add("POST", "/api/user/password", USER, *CHANGE_REFUSALS)
+async def change_password(
+    call: Call, password_changes: PasswordChanges, request: ChangePasswordRequest
+) -> ChangePasswordReply:
+    """Change your own password. This ends all of your sessions."""
+    decided = await password_changes.change_own(
+        call.require_session(), request.current_password, request.new_password, call.caller
+    )
+    return to_reply(ChangePasswordReply, decided, message=call.message("password_changed"))
+
+
+FORGOT_REFUSALS: Final = (
+    errors.InvalidEmail,
+    errors.DomainNotAllowed,
+    *CAPTCHA_REFUSALS,
+    errors.MailUnavailable,
+)
+
+
+@ROUTES.add("POST", "/api/password/forgot", PUBLIC, *FORGOT_REFUSALS)
+async def forgot_password(call: Call, password_mails: PasswordMails, request: ForgotPasswordRequest) -> MessageReply:
+    """Mail a link to set a new password. The response does not reveal whether the address has an account."""
+    await password_mails.forgot(request.email, call.caller, request.captcha)
+    return MessageReply(message=call.message("forgot_sent"))
+
+
+@ROUTES.add("POST", "/api/password/reset", PUBLIC, errors.ResetTokenInvalid, errors.InvalidPassword)
+async def reset_password(
+    call: Call, password_changes: PasswordChanges, request: ResetPasswordRequest
+) -> ResetPasswordReply:
+    """Set a password with the token of a link. This ends all of the user's sessions."""
+    decided = await password_changes.reset(request.token, request.new_password, call.caller)
+    assert decided.status is not None  # only deleted users have none
+    return ResetPasswordReply(
+        message=call.message("password_set"),
+        username=decided.username,
+        status=decided.status,
+        warnings=list(decided.warnings),
+    )
+
+
+class SetPasswordRequest(ReviewRequest, frozen=True, kw_only=True):
+    """A new password; without one, a link to set a password is mailed."""
+
+    password: Password | None = None
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/password",
+    Permission.USERS_MANAGE,
+    *DECISION_REFUSALS,
+    errors.InvalidPassword,
+    errors.PasswordRequired,
+    errors.MailUnavailable,
+)
+async def set_password(
+    call: Call,
+    password_changes: PasswordChanges,
+    password_mails: PasswordMails,
+    mails: MailQueue,
+    request: SetPasswordRequest,
+) -> DecisionReply | BulkDecisionReply:
+    """Set a user's password, or mail the user a link to set one. A new password ends all of their sessions."""
+    by = call.principal
+    if request.password is None:
+        mail_link = partial(password_mails.mail_link, by=by)
+        return await apply(call, mails, request, mail_link, "reset_link_sent")
+    decide = partial(password_changes.set_by_admin, password=request.password, by=by)
+    kept = "player_password_kept"  # by a row that stays locked
+    return await apply(
+        call, mails, request, decide, lambda it: "player_password_set" if it.status == "approved" else kept
+    )

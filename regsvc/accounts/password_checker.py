@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
-from regsvc.auth.login_limits import LoginLimits, login_subject
+from regsvc.auth.rate_limits import LoginLimits, login_subject
 from regsvc.auth.second_factor import (
     SecondFactors,
     find_time_step,
@@ -152,28 +152,18 @@ COUNTED_TOGETHER = timedelta(hours=1)
 """Logins of one user, or failed ones, from one client within this time are one audit entry."""
 
 
+@dataclass(frozen=True)
 class PasswordChecker:
     """Password check within the login limits; failures are counted."""
 
-    def __init__(
-        self,
-        worker: Worker,
-        reconciler: Reconciler,
-        known_clients: KnownClients,
-        hashing: PasswordHashing,
-        limits: LoginLimits,
-        audit: Audit,
-        second_factors: SecondFactors,
-        now: Clock,
-    ) -> None:
-        self._worker = worker
-        self._reconciler = reconciler
-        self._known_clients = known_clients
-        self._hashing = hashing
-        self._limits = limits
-        self._audit = audit
-        self._second_factors = second_factors
-        self._now = now
+    worker: Worker
+    reconciler: Reconciler
+    known_clients: KnownClients
+    hashing: PasswordHashing
+    limits: LoginLimits
+    audit: Audit
+    second_factors: SecondFactors
+    now: Clock
 
     async def check(self, name: str, password: str, caller: Caller) -> LoginIdentity:
         """Return the account with this name and password. Raises `RateLimited` or `BadCredentials`, which is counted.
@@ -182,10 +172,10 @@ class PasswordChecker:
         """
         identity = await self._check_password(name, password, caller)
         if identity.totp_secret is None:
-            self._limits.succeed(identity.subject, identity.key, identity.counter, caller)
+            self.limits.succeed(identity.subject, identity.key, identity.counter, caller)
         else:  # failures stay counted until a code is right: a password must not make room to guess codes
-            self._limits.refund(identity.subject, identity.counter)
-        self._limits.count_right(identity.key)
+            self.limits.refund(identity.subject, identity.counter)
+        self.limits.count_right(identity.key)
         return identity
 
     async def check_with_totp(
@@ -200,11 +190,11 @@ class PasswordChecker:
         identity = await self._check_password(name, password, caller, captcha_solved)
         if identity.totp_secret is not None:
             if not totp or not totp.strip():
-                self._limits.refund(identity.subject, identity.counter)
+                self.limits.refund(identity.subject, identity.counter)
                 raise errors.TotpRequired
             identity = await self._check_code(identity, identity.totp_secret, totp, caller)
-        self._limits.succeed(identity.subject, identity.key, identity.counter, caller)
-        self._limits.count_right(identity.key)
+        self.limits.succeed(identity.subject, identity.key, identity.counter, caller)
+        self.limits.count_right(identity.key)
         return identity
 
     async def check_owner(self, session: VerifiedSession, password: str, caller: Caller) -> LoginIdentity:
@@ -220,9 +210,9 @@ class PasswordChecker:
 
         Raises `LoginTooOld`, and `Unauthorized` if the session has ended meanwhile.
         """
-        if self._now() - session.started_at > FRESH_SESSION:
+        if self.now() - session.started_at > FRESH_SESSION:
             raise errors.LoginTooOld(minutes=round(FRESH_SESSION.total_seconds() / 60))
-        identity = await self._worker.run(self.find_identity, session.username, caller)
+        identity = await self.worker.run(self.find_identity, session.username, caller)
         if identity.user_id != session.user_id or identity.token_generation != session.token_generation:
             raise errors.Unauthorized
         return identity
@@ -246,8 +236,8 @@ class PasswordChecker:
         key = _find_key(subject)
         try:
             # the client has proven nothing yet: mass changes that are held back wait for a sync run
-            done = self._reconciler.reconcile(key or _NOBODY, may_adopt=False, is_guarded=True)
-            account = done.account or self._reconciler.load(key or _NOBODY)
+            done = self.reconciler.reconcile(key or _NOBODY, may_adopt=False, is_guarded=True)
+            account = done.account or self.reconciler.load(key or _NOBODY)
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
         if key is None:
@@ -261,9 +251,9 @@ class PasswordChecker:
             username=user.username,
             stored=stored,
             user=user,
-            past_logins=self._known_clients.find_past_logins(user.id, caller.limit_key),
+            past_logins=self.known_clients.find_past_logins(user.id, caller.limit_key),
             is_own_password=is_own,
-            is_returned=is_own and self._reconciler.is_returned(account),
+            is_returned=is_own and self.reconciler.is_returned(account),
             totp_secret=self._find_totp_secret(user, account),
         )
 
@@ -273,7 +263,7 @@ class PasswordChecker:
             is_used = use_recovery_code(user_id, identity.recovery_code)
             if is_used:
                 name = identity.username
-                self._audit.record("user.recovery_code_used", Actor(name, caller.address), name)
+                self.audit.record("user.recovery_code_used", Actor(name, caller.address), name)
             return is_used
         return identity.totp_step is None or use_time_step(user_id, identity.totp_step)
 
@@ -284,25 +274,25 @@ class PasswordChecker:
         long to be guessed: the delays are enough, and the owner gets in with one whatever others guess.
         """
         if identity.user_id is not None and is_recovery_code(code):
-            find = self._second_factors.find_recovery_code
-            recovery_code = await self._worker.run(find, identity.user_id, code)
+            find = self.second_factors.find_recovery_code
+            recovery_code = await self.worker.run(find, identity.user_id, code)
             if recovery_code is not None:
                 return replace(identity, recovery_code=recovery_code)
         else:
             try:
-                self._limits.start_code(identity.key)
+                self.limits.start_code(identity.key)
             except errors.RateLimited as refusal:
-                self._limits.refund(identity.subject, identity.counter)  # nothing was compared
+                self.limits.refund(identity.subject, identity.counter)  # nothing was compared
                 raise errors.RateLimited(refusal.retry_after or 1, fault="app_codes") from None
-            step = find_time_step(secret, code, self._now(), after=identity.last_totp_step)
+            step = find_time_step(secret, code, self.now(), after=identity.last_totp_step)
             if step is not None:
                 return replace(identity, totp_step=step)
-        await self._worker.run(self.record_wrong_code, identity, caller)
+        await self.worker.run(self.record_wrong_code, identity, caller)
         raise errors.TotpRequired
 
     def forget_failures(self, owner: User, caller: Caller) -> None:
         """Forget failed logins to this account, after its user set a new password with a link."""
-        self._limits.forget(name_key(owner.username), owner.email_key, caller)
+        self.limits.forget(name_key(owner.username), owner.email_key, caller)
 
     def record_failure(self, identity: LoginIdentity, caller: Caller) -> None:
         """Add a failed login to the audit log. Blocking."""
@@ -315,12 +305,12 @@ class PasswordChecker:
     def _tally(self, action: str, identity: LoginIdentity, caller: Caller) -> None:
         # a name without a user is not kept: people type passwords into the wrong field
         name = identity.username if identity.user_id is not None else None
-        self._audit.tally(action, Actor("", caller.address), name, client=caller.limit_key, per=COUNTED_TOGETHER)
+        self.audit.tally(action, Actor("", caller.address), name, client=caller.limit_key, per=COUNTED_TOGETHER)
 
     def _find_totp_secret(self, user: UserRecord, account: Account) -> str | None:
         """Return the secret that was set up on the web, which nothing in the game changes; else the player's."""
         if user.totp_enabled_at is not None and user.totp_nonce is not None:
-            return self._second_factors.secret_of(user.id, user.totp_nonce)
+            return self.second_factors.secret_of(user.id, user.totp_nonce)
         return find_players_totp(account)
 
     async def _check_password(
@@ -328,14 +318,14 @@ class PasswordChecker:
     ) -> LoginIdentity:
         """Check the password alone. The attempt is counted as a failure first; the caller takes that back."""
         subject = login_subject(name)
-        self._limits.hit(subject, caller)
-        identity = await self._worker.run(self.find_identity, name, caller)
-        with self._hashing.reserve():
+        self.limits.hit(subject, caller)
+        identity = await self.worker.run(self.find_identity, name, caller)
+        with self.hashing.reserve():
             counter, delay = await self._start_attempt(subject, caller, captcha_solved)
-            verdict = await self._hashing.verify_in_pool(password, identity.stored, identity.username)
+            verdict = await self.hashing.verify_in_pool(password, identity.stored, identity.username)
         if not verdict or (delay is not None and not identity.is_known_client):
             # a right password during a delay, too: a refusal that takes less time would tell that it is right
-            await self._worker.run(self.record_failure, identity, caller)
+            await self.worker.run(self.record_failure, identity, caller)
             raise delay or errors.BadCredentials()
         return replace(identity, subject=subject, counter=counter, rehashed=verdict.rehashed)
 
@@ -349,12 +339,12 @@ class PasswordChecker:
         difference. Raises `RateLimited`.
         """
         try:
-            return self._limits.start_attempt(subject, captcha_solved=captcha_solved), None
+            return self.limits.start_attempt(subject, captcha_solved=captcha_solved), None
         except RateLimited as delay:
-            if not await self._worker.run(self._known_clients.is_known, caller.limit_key):
+            if not await self.worker.run(self.known_clients.is_known, caller.limit_key):
                 raise
             with suppress(RateLimited):
-                return self._limits.start_known_attempt(subject, caller), delay
+                return self.limits.start_known_attempt(subject, caller), delay
             raise
 
 

@@ -1,16 +1,19 @@
 """Operations of users on their second factor: set it up, replace its recovery codes, switch it off."""
 
+from __future__ import annotations
+
 import logging
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
+from msgspec import Meta
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayerRefused, Players, PlayersUnavailable
-from regsvc.accounts.access import Principal
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, find_players_totp, require_account_owner
 from regsvc.auth.derived_secrets import new_nonce
+from regsvc.auth.entitlement import Principal
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.second_factor import SecondFactors, count_recovery_codes, find_time_step, provisioning_uri
 from regsvc.auth.sessions import Sessions
@@ -24,9 +27,17 @@ from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
+from regsvc.http.messages import Password, Reply, Request, Totp
+from regsvc.http.route import USER, Routes
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 log = logging.getLogger(__name__)
 
@@ -307,3 +318,129 @@ def _require_off(identity: LoginIdentity) -> None:
 def _require_on(identity: LoginIdentity) -> None:
     if identity.totp_secret is None:
         raise errors.TotpNotOn
+
+
+RecoveryCodeList = Annotated[
+    list[str],
+    Meta(description="Each stands in for a code once. They are in this reply only.", examples=[["0417 9920 3186"]]),
+]
+
+
+IsInGame = Annotated[bool, Meta(description="Whether AuthMe asks for the same codes in the game.", examples=[True])]
+
+
+class SecondFactorReply(Reply, frozen=True, kw_only=True):
+    """The second factor of the user. `required`: without it, the user cannot log in as an admin."""
+
+    enabled: Annotated[bool, Meta(description="Whether a login needs a code.", examples=[True])]
+    in_game: Annotated[bool, Meta(description="Whether AuthMe asks for one in the game.", examples=[True])]
+    required: bool
+    recovery_codes_left: Annotated[int, Meta(ge=0, examples=[10])]
+
+
+class BeginSecondFactorRequest(Request, frozen=True, kw_only=True):
+    current_password: Password
+
+
+class BeginSecondFactorReply(Reply, frozen=True, kw_only=True):
+    """A new secret for an authenticator app, as text and as a QR code. It counts once a code confirms it."""
+
+    secret: Annotated[str, Meta(description="In Base32.", examples=["JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"])]
+    uri: Annotated[str, Meta(examples=["otpauth://totp/Server:Alice?secret=JBSWY3DP&issuer=Server"])]
+    image: Annotated[str, Meta(description="The QR code.", examples=["data:image/png;base64,…"])]
+
+
+class ConfirmSecondFactorRequest(Request, frozen=True, kw_only=True):
+    """The password once more, and a code of the app."""
+
+    current_password: Password
+    totp: Annotated[str, Meta(examples=["123456"])]
+
+
+class ConfirmSecondFactorReply(Reply, frozen=True, kw_only=True):
+    recovery_codes: RecoveryCodeList
+    in_game: IsInGame
+
+
+class SecondFactorRequest(Request, frozen=True, kw_only=True):
+    """The current password, and a code of the app or a recovery code."""
+
+    current_password: Password
+    totp: Totp | None = None
+
+
+class RecoveryCodesReply(Reply, frozen=True, kw_only=True):
+    recovery_codes: RecoveryCodeList
+
+
+class SwitchOffSecondFactorReply(Reply, frozen=True, kw_only=True):
+    """`inGame`: the player has set up another one with AuthMe, which logins need from now on."""
+
+    in_game: bool
+
+
+_PASSWORD_REFUSALS: Final = (errors.WrongPassword, errors.RateLimited, errors.AuthMeUnavailable)
+
+
+@ROUTES.add("GET", "/api/user/totp", USER, errors.AuthMeUnavailable)
+async def show_second_factor(call: Call, second_factor: SecondFactorSetup) -> SecondFactorReply:
+    """Tell whether you have a second factor, set up here or in the game, and how many recovery codes are left."""
+    state = await call.run(second_factor.describe, call.require_session())
+    return SecondFactorReply(
+        enabled=state.is_enabled,
+        in_game=state.is_in_game,
+        required=state.is_required,
+        recovery_codes_left=state.recovery_codes_left,
+    )
+
+
+@ROUTES.add("POST", "/api/user/totp/begin", USER, *_PASSWORD_REFUSALS, errors.TotpAlreadyOn)
+async def begin_second_factor(
+    call: Call, second_factor: SecondFactorSetup, request: BeginSecondFactorRequest
+) -> BeginSecondFactorReply:
+    """Make the secret of a new second factor. It does not count until `confirm`; an earlier one is void."""
+    entry = await second_factor.begin(call.require_session(), request.current_password, call.caller)
+    return BeginSecondFactorReply(secret=entry.secret, uri=entry.uri, image=entry.image)
+
+
+@ROUTES.add(
+    "POST",
+    "/api/user/totp/confirm",
+    USER,
+    *_PASSWORD_REFUSALS,
+    errors.TotpAlreadyOn,
+    errors.TotpNotOn,
+    errors.InvalidTotp,
+)
+async def confirm_second_factor(
+    call: Call, second_factor: SecondFactorSetup, request: ConfirmSecondFactorRequest
+) -> ConfirmSecondFactorReply:
+    """Switch the second factor on, here and for the player in the game. Ends all your other sessions."""
+    enabled = await second_factor.confirm(call.require_session(), request.current_password, request.totp, call.caller)
+    return ConfirmSecondFactorReply(
+        message=call.message("totp_enabled"),
+        recovery_codes=enabled.recovery_codes,
+        in_game=enabled.is_in_game,
+    )
+
+
+@ROUTES.add("POST", "/api/user/totp/recovery-codes", USER, *_PASSWORD_REFUSALS, errors.TotpRequired, errors.TotpNotOn)
+async def replace_recovery_codes(
+    call: Call, second_factor: SecondFactorSetup, request: SecondFactorRequest
+) -> RecoveryCodesReply:
+    """Replace your recovery codes."""
+    codes = await second_factor.replace_recovery_codes(
+        call.require_session(), request.current_password, request.totp, call.caller
+    )
+    return RecoveryCodesReply(message=call.message("recovery_codes_replaced"), recovery_codes=codes)
+
+
+@ROUTES.add("POST", "/api/user/totp/off", USER, *_PASSWORD_REFUSALS, errors.TotpRequired, errors.TotpNotOn)
+async def switch_off_second_factor(
+    call: Call, second_factor: SecondFactorSetup, request: SecondFactorRequest
+) -> SwitchOffSecondFactorReply:
+    """Switch your second factor off, here and in the game. Ends all your other sessions, and an admin's own."""
+    in_game = await second_factor.switch_off(
+        call.require_session(), request.current_password, request.totp, call.caller
+    )
+    return SwitchOffSecondFactorReply(message=call.message("totp_disabled"), in_game=in_game)

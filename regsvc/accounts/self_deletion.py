@@ -1,27 +1,38 @@
 """Ends that users put to their own account and sessions; admins end single sessions of others."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from peewee import Database
 
-from regsvc.accounts.access import AccountAccess, AccountForUpdate, Principal
+from regsvc.accounts.access import AccountAccess, AccountForUpdate
 from regsvc.accounts.decisions import DecisionResult, Decisions
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
+from regsvc.auth.entitlement import Principal
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
+from regsvc.core.rights import Permission
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import AskedQuestion, Note, Review, User
+from regsvc.http.messages import MessageReply, Password, Reply, Request, Totp, Username, Warnings, to_reply
+from regsvc.http.route import USER, Routes
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import DecisionDetails
-from regsvc.users.user_details import MAX_RECORDS, SessionRecord, list_sessions
+from regsvc.users.user_details import MAX_RECORDS, SessionFields, SessionId, SessionRecord, list_sessions
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
 
 
 @dataclass(frozen=True)
@@ -123,3 +134,79 @@ class SessionEnding:
             if not self.sessions.revoke_of(user_id, session_id):
                 raise errors.SessionNotFound
             self.audit.record("user.session_ended", by, username)
+
+
+class DeleteUserRequest(Request, frozen=True, kw_only=True):
+    """The current password, and the second factor if there is one."""
+
+    current_password: Password
+    totp: Totp | None = None
+
+
+class DeleteUserReply(Reply, frozen=True, kw_only=True):
+    """The user who was deleted."""
+
+    username: Username
+    warnings: Warnings
+
+
+DELETION_REFUSALS: Final = (
+    errors.WrongPassword,
+    errors.TotpRequired,
+    errors.ProtectedOperator,
+    errors.WrongStatus,
+    errors.RateLimited,
+    errors.AuthMeUnavailable,
+)
+
+
+@ROUTES.add("POST", "/api/user/delete", USER, *DELETION_REFUSALS)
+async def delete_user(call: Call, self_deletion: SelfDeletion, request: DeleteUserRequest) -> DeleteUserReply:
+    """Delete your own account, here and in the game. Operators and recently rejected users cannot."""
+    decided = await self_deletion.delete(call.require_session(), request.current_password, request.totp, call.caller)
+    return to_reply(DeleteUserReply, decided, message=call.message("deleted_own", username=decided.username))
+
+
+class SessionsReply(Reply, frozen=True, kw_only=True):
+    sessions: list[SessionFields]
+
+
+class EndSessionRequest(Request, frozen=True, kw_only=True):
+    session: SessionId
+
+
+@ROUTES.add("GET", "/api/user/sessions", USER)
+async def show_sessions(call: Call, session_ending: SessionEnding) -> SessionsReply:
+    """List your active sessions, newest first."""
+    sessions = await call.run(session_ending.list_own, call.require_session())
+    return SessionsReply(sessions=[to_reply(SessionFields, session) for session in sessions])
+
+
+@ROUTES.add("POST", "/api/user/sessions/end", USER, errors.SessionNotFound)
+async def end_session(call: Call, session_ending: SessionEnding, request: EndSessionRequest) -> MessageReply:
+    """End one of your sessions."""
+    end = session_ending.end_own
+    await call.run(end, call.require_session(), request.session, call.caller.address)
+    return MessageReply(message=call.message("session_ended"))
+
+
+class EndUserSessionRequest(Request, frozen=True, kw_only=True):
+    """The user, and one of the user's sessions."""
+
+    username: Username
+    session: SessionId
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/sessions/end",
+    Permission.USERS_MANAGE,
+    errors.UserNotFound,
+    errors.SessionNotFound,
+    errors.ProtectedOperator,
+)
+async def end_user_session(call: Call, session_ending: SessionEnding, request: EndUserSessionRequest) -> MessageReply:
+    """End one session of a user."""
+    end = session_ending.end_of
+    username = await call.run(end, request.username, request.session, call.principal)
+    return MessageReply(message=call.message("session_ended_of", username=username))

@@ -1,14 +1,20 @@
 """The public status of a name, and its details for the owner and for admins."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from msgspec import UNSET, Meta, UnsetType
 from peewee import Database, Field
 
 from regsvc.auth.derived_secrets import ApplicationTokens
+from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
+from regsvc.core import errors
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidCode
@@ -17,7 +23,27 @@ from regsvc.core.text import name_key
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import PENDING, REJECTED, User
+from regsvc.http.messages import (
+    ANSWERS_WITH,
+    CAN_BE_MAILED,
+    REAPPLY_AT,
+    Email,
+    EpochMilliseconds,
+    NameQuery,
+    Output,
+    Reply,
+    Status,
+    Username,
+    epoch_milliseconds,
+    milliseconds_of,
+)
+from regsvc.http.route import ACCESS_TOKEN, ADDRESS_PROOF, PROOF_HEADER, PUBLIC, Routes
 from regsvc.users.retention import find_reapply_at
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
 
 
 @dataclass(frozen=True)
@@ -125,3 +151,100 @@ class StatusLookup:
             return proof is not None and bool(self._codes.find_proven_address(proof, "register"))
         except InvalidCode:
             return False
+
+
+class ReviewStatusReply(Reply, frozen=True, kw_only=True):
+    """The status of a registration. Only the owner and admins see more than the first two fields."""
+
+    username: Username
+    status: Status
+    reason: str | UnsetType | None = UNSET
+    email: Email | UnsetType | None = UNSET
+    can_be_mailed: Annotated[bool, CAN_BE_MAILED] | UnsetType = UNSET
+    reviewed_at: EpochMilliseconds | UnsetType | None = UNSET
+    ban_expires_at: EpochMilliseconds | UnsetType | None = UNSET
+    reapply_at: Annotated[EpochMilliseconds, REAPPLY_AT] | UnsetType = UNSET
+    application_token: Annotated[str, ANSWERS_WITH] | UnsetType = UNSET
+
+
+class NameStatusFields(Output, frozen=True, kw_only=True):
+    """State of a name: whether it is registered, and the fields that the caller may see."""
+
+    username: Username | UnsetType = UNSET
+    status: Status | UnsetType = UNSET
+    reason: str | UnsetType | None = UNSET
+    email: Email | UnsetType | None = UNSET
+    can_be_mailed: Annotated[bool, CAN_BE_MAILED] | UnsetType = UNSET
+    reviewed_at: EpochMilliseconds | UnsetType | None = UNSET
+    ban_expires_at: EpochMilliseconds | UnsetType | None = UNSET
+    reapply_at: Annotated[EpochMilliseconds, REAPPLY_AT] | UnsetType = UNSET
+    application_token: Annotated[str, ANSWERS_WITH] | UnsetType = UNSET
+    registered: Annotated[bool, Meta(examples=[True])]
+
+
+class UserStatusReply(Reply, frozen=True, kw_only=True):
+    data: NameStatusFields
+
+
+async def find_status(
+    call: Call, status_limits: StatusRateLimits, statuses: StatusLookup, username: str
+) -> UserStatus | None:
+    """Return the status of the user with this name, or None; raises `RateLimited`."""
+    status_limits.hit(call.address)
+    return await statuses.find(username, call.session, call.request.headers.get(PROOF_HEADER))
+
+
+@ROUTES.add(
+    "GET",
+    "/api/review/status",
+    PUBLIC,
+    errors.UserNotFound,
+    errors.RateLimited,
+    credentials=(ACCESS_TOKEN, ADDRESS_PROOF),
+)
+async def show_review_status(
+    call: Call, status_limits: StatusRateLimits, statuses: StatusLookup, query: NameQuery
+) -> ReviewStatusReply:
+    """Show the status of a registration. Only its owner and admins see more than the status.
+
+    With the proof of an address, or where none is required, a rejected registration also has the time when its name
+    is free again.
+    """
+    found = await find_status(call, status_limits, statuses, query.username)
+    if found is None:
+        raise errors.UserNotFound
+    return ReviewStatusReply(**_visible_fields(call, found))
+
+
+@ROUTES.add("GET", "/api/user/status", PUBLIC, errors.RateLimited, credentials=(ACCESS_TOKEN, ADDRESS_PROOF))
+async def show_user_status(
+    call: Call, status_limits: StatusRateLimits, statuses: StatusLookup, query: NameQuery
+) -> UserStatusReply:
+    """Show whether a name is registered, and its status. Only the owner and admins see more.
+
+    With the proof of an address, or where none is required, a rejected name also has the time when it is free
+    again.
+    """
+    found = await find_status(call, status_limits, statuses, query.username)
+    if found is None:
+        return UserStatusReply(data=NameStatusFields(registered=False))
+    return UserStatusReply(data=NameStatusFields(registered=True, **_visible_fields(call, found)))
+
+
+def _visible_fields(call: Call, found: UserStatus) -> dict[str, Any]:
+    """Return the fields of a status that the caller may see."""
+    fields = {
+        "username": found.username,
+        "status": found.status,
+        "reapply_at": UNSET if found.reapply_at is None else milliseconds_of(found.reapply_at),
+    }
+    if not found.has_details:
+        return fields
+    return fields | {
+        "reason": call.word_reason(found.reason),
+        "email": found.email,
+        "can_be_mailed": found.can_be_mailed,
+        "reviewed_at": epoch_milliseconds(found.reviewed_at),
+        "ban_expires_at": epoch_milliseconds(found.ban_expires_at),
+        "application_token": found.application_token or UNSET,
+    }

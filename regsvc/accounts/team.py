@@ -1,11 +1,14 @@
 """The team: who has which role, and what ends with it."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+from msgspec import Meta
 from peewee import Database
 
 from plugin_bridge.authme.config import AuthMeConfig
@@ -13,17 +16,28 @@ from plugin_bridge.authme.limbo import LimboNotes
 from plugin_bridge.server.files import HIGHEST_LEVEL, OpsFile, PropertiesFile
 from plugin_bridge.server.operators import Operator, Operators
 from plugin_bridge.server.player_uuids import PlayerUuids
-from regsvc.accounts.access import AccountAccess, Principal
-from regsvc.auth.made_by_right import MadeByRight
+from regsvc.accounts.access import AccountAccess
+from regsvc.accounts.team_credentials import TokenFields, token_fields
+from regsvc.auth.api_tokens import ApiTokens
+from regsvc.auth.entitlement import MadeByRight, Principal
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core import errors
 from regsvc.core.clock import Clock
-from regsvc.core.rights import ROLES, Role, Team
+from regsvc.core.rights import ROLES, Permission, Role, Team
 from regsvc.core.text import clean_name, name_key
 from regsvc.database.audit import GAME, SQL, Actor, Audit
 from regsvc.database.bulk import upsert_query
 from regsvc.database.models import APPROVED, KnownOperator, User
+from regsvc.http.messages import Output, Reply, Request, Username, to_reply
+from regsvc.http.route import Routes
+from regsvc.notifications.mail.queue import MailQueue
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 log = logging.getLogger(__name__)
 
@@ -224,3 +238,58 @@ def _store(rows: Mapping[str, Mapping[Any, Any]], now: datetime) -> None:
         if rows:
             overwrite = (model.username, model.uuid, model.level, model.note, model.left_at)
             upsert_query(model, list(rows.values()), unique=(model.username_key,), overwrite=overwrite).execute()
+
+
+class MemberFields(Output, frozen=True, kw_only=True):
+    """A member of the team; `level` is that of an operator in the game, 0 for a role."""
+
+    username: Username
+    role: Annotated[str, Meta(extra_json_schema={"enum": ["reviewer", "moderator", "operator"]}, examples=["reviewer"])]
+    level: Annotated[int, Meta(examples=[0])]
+    is_active: Annotated[bool, Meta(description="Whether they have an approved account to log in with.")]
+
+
+class TeamReply(Reply, frozen=True, kw_only=True):
+    """The members, operators first, and the tokens, active ones first."""
+
+    members: list[MemberFields]
+    tokens: list[TokenFields]
+
+
+class RoleRequest(Request, frozen=True, kw_only=True):
+    """The user, and the role that they have from now on."""
+
+    username: Username
+    role: Literal["reviewer", "moderator", "none"]
+
+
+class RoleReply(Reply, frozen=True, kw_only=True):
+    username: Username
+    role: Annotated[str | None, Meta(examples=["reviewer"])]
+
+
+@ROUTES.add("GET", "/api/admin/team", Permission.TEAM_MANAGE)
+async def show_team(call: Call, team_roles: TeamRoles, api_tokens: ApiTokens) -> TeamReply:
+    """List the operators, those who have a role, and the API tokens."""
+    members = await call.run(team_roles.list_members)
+    tokens = await call.run(api_tokens.list_all)
+    return TeamReply(members=[to_reply(MemberFields, it) for it in members], tokens=[token_fields(it) for it in tokens])
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/role",
+    Permission.TEAM_MANAGE,
+    errors.UserNotFound,
+    errors.ProtectedOperator,
+    errors.RoleNeedsApproval,
+    errors.WrongStatus,
+)
+async def give_role(call: Call, mail_queue: MailQueue, team_roles: TeamRoles, request: RoleRequest) -> RoleReply:
+    """Give an approved user a role in the team, or take it. Their sessions at /admin end, and what they have open."""
+    role: Role | None = None if request.role == "none" else request.role
+    username = await call.run(team_roles.give, request.username, role, call.principal)
+    mail_queue.wake_all()
+    key = "role_taken" if role is None else "role_given"
+    word = "" if role is None else call.translations.text(f"role.{role}", call.language)
+    return RoleReply(message=call.message(key, username=username, role=word), username=username, role=role)

@@ -3,25 +3,47 @@
 A stolen session is not enough for it, and the maker is mailed.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Final
 
+from msgspec import Meta
 from peewee import Database
 
-from regsvc.accounts.access import Principal
 from regsvc.accounts.password_changes import HandedOverLink, PasswordMails
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker
 from regsvc.auth.api_tokens import ApiTokens, TokenRecord
-from regsvc.auth.made_by_right import MadeByRight
+from regsvc.auth.entitlement import MadeByRight, Principal
 from regsvc.auth.team_accounts import TeamAccounts
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
-from regsvc.core.rights import Permission
+from regsvc.core.errors import InvalidField
+from regsvc.core.rights import MAX_TOKEN_NAME, NOT_FOR_TOKENS, USUAL_DAYS, Permission, parse_permissions
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
+from regsvc.http.messages import (
+    EpochMilliseconds,
+    MessageReply,
+    Output,
+    Password,
+    Reply,
+    Request,
+    Status,
+    Totp,
+    Username,
+    to_reply,
+)
+from regsvc.http.route import USER, Routes
 from regsvc.notifications.mail.queue import MailQueue, UserMail
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 CONFIRMATION_REFUSALS: Final = (
     errors.CurrentPasswordNeeded,
@@ -153,3 +175,167 @@ class TeamCredentials:
         maker = User.get_or_none(User.id == user_id)
         if maker is not None:
             self.mail_queue.send(maker, mail)
+
+
+class MadeReply(Reply, frozen=True, kw_only=True):
+    """Things that the user made as a member of the team and that have not ended; none for a player."""
+
+    sessions: Annotated[
+        list[str], Meta(description="When the sessions at /admin began (UTC).", examples=[["2026-11-28 09:30"]])
+    ]
+    tokens: Annotated[list[str], Meta(description="Names of API tokens.", examples=[["discord-bot"]])]
+    links: Annotated[list[str], Meta(description="For whom password links were handed over.", examples=[["Alice"]])]
+    invitations: Annotated[list[str], Meta(description="Ids of invitations.", examples=[["7"]])]
+    chat_accounts: Annotated[list[str], Meta(description="Platforms of chat accounts.", examples=[["discord"]])]
+
+
+class EndMadeRequest(Request, frozen=True, kw_only=True):
+    current_password: Password
+
+
+@ROUTES.add("GET", "/api/user/made", USER)
+async def list_made(call: Call, team_credentials: TeamCredentials) -> MadeReply:
+    """List what outlives a change of your password if you are in the team: sessions at /admin, tokens, links."""
+    made = await call.run(team_credentials.list_own, call.require_session())
+    return MadeReply(
+        sessions=made.get("sessions", []),
+        tokens=made.get("tokens", []),
+        links=made.get("links", []),
+        invitations=made.get("invitations", []),
+        chat_accounts=made.get("chatAccounts", []),
+    )
+
+
+@ROUTES.add("POST", "/api/user/made/end", USER, errors.WrongPassword, errors.RateLimited, errors.AuthMeUnavailable)
+async def end_made(call: Call, team_credentials: TeamCredentials, request: EndMadeRequest) -> MessageReply:
+    """End all of it but this session, as after a password that a stranger may have known."""
+    await team_credentials.end_own(call.require_session(), request.current_password, call.caller)
+    return MessageReply(message=call.message("made_ended"))
+
+
+TokenName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_TOKEN_NAME,
+        description="ASCII letters, digits, dots, hyphens and underscores; earlier versions took others.",
+        examples=["discord-bot"],
+    ),
+]
+
+
+PermissionName = Annotated[
+    str, Meta(extra_json_schema={"enum": [it.value for it in Permission]}, examples=["users.read"])
+]
+
+
+TokenPermission = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": [it.value for it in Permission if it not in NOT_FOR_TOKENS]}, examples=["users.read"]
+    ),
+]
+
+
+class TokenFields(Output, frozen=True, kw_only=True):
+    """A token, without its secret part."""
+
+    id: Annotated[int, Meta(examples=[1])]
+    name: TokenName
+    permissions: list[PermissionName]
+    made_by: Annotated[str, Meta(description="Its maker, whose rights limit it.", examples=["Olivia"])]
+    created_at: EpochMilliseconds
+    expires_at: EpochMilliseconds | None
+    last_used_at: Annotated[EpochMilliseconds | None, Meta(description="To the hour.")]
+    revoked_at: EpochMilliseconds | None
+
+
+class CreateTokenRequest(Request, frozen=True, kw_only=True):
+    """The permissions of the token, for how many days it works (null: until it is revoked), and one's own password."""
+
+    name: TokenName
+    permissions: Annotated[list[TokenPermission], Meta(min_length=1, max_length=len(Permission))]
+    days: Annotated[int, Meta(ge=1, le=3650, examples=[90])] | None = USUAL_DAYS
+    current_password: Password | None = None
+    totp: Totp | None = None
+
+
+class CreateTokenReply(Reply, frozen=True, kw_only=True):
+    """The token is in this reply only."""
+
+    token: Annotated[str, Meta(examples=["cmp_…"])]
+    record: TokenFields
+
+
+class TokenNameRequest(Request, frozen=True, kw_only=True):
+    name: TokenName
+
+
+def token_fields(record: TokenRecord) -> TokenFields:
+    """Return a token as the team's routes show it."""
+    return to_reply(TokenFields, record, permissions=list(record.permissions))
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/token/create",
+    Permission.TEAM_MANAGE,
+    errors.TokenNameTaken,
+    *CONFIRMATION_REFUSALS,
+)
+async def create_token(call: Call, team_credentials: TeamCredentials, request: CreateTokenRequest) -> CreateTokenReply:
+    """Make an API token for a bot. It may do what it names, as far as you may do that yourself at that moment.
+
+    It outlives your session, so the request has your password (`currentPassword`), and a code of your second factor if
+    you have one (`totp`). You are mailed.
+    """
+    try:
+        permissions = parse_permissions(request.permissions)
+    except ValueError:
+        raise InvalidField("permissions") from None
+    if permissions & NOT_FOR_TOKENS:
+        raise InvalidField("permissions")
+    lifetime = None if request.days is None else timedelta(days=request.days)
+    own, made_by = OwnPassword(request.current_password, request.totp), (call.require_admin(), call.principal)
+    create = team_credentials.create_token
+    token, record = await create(request.name, permissions, lifetime, *made_by, own, call.caller)
+    return CreateTokenReply(
+        message=call.message("token_created", name=record.name), token=token, record=token_fields(record)
+    )
+
+
+@ROUTES.add("POST", "/api/admin/token/revoke", Permission.TEAM_MANAGE, errors.NoSuchToken)
+async def revoke_token(call: Call, api_tokens: ApiTokens, request: TokenNameRequest) -> MessageReply:
+    """Revoke an API token."""
+    name = await call.run(api_tokens.revoke, request.name, call.principal.actor)
+    return MessageReply(message=call.message("token_revoked", name=name))
+
+
+class PasswordLinkRequest(Request, frozen=True, kw_only=True):
+    """The user to make a link for; for a member of the team also one's own password."""
+
+    username: Username
+    current_password: Password | None = None
+    totp: Totp | None = None
+
+
+class PasswordLinkReply(Reply, frozen=True, kw_only=True):
+    """A link that sets the user's password once, until `expiresAt`. It is in this reply only."""
+
+    username: Username
+    status: Status
+    link: Annotated[str, Meta(examples=["https://play.example.org/set-password#token=7.c2VjcmV0"])]
+    expires_at: EpochMilliseconds
+
+
+@ROUTES.add("POST", "/api/admin/user/password-link", Permission.USERS_MANAGE, *LINK_REFUSALS)
+async def make_password_link(
+    call: Call, team_credentials: TeamCredentials, request: PasswordLinkRequest
+) -> PasswordLinkReply:
+    """Make a link that sets a user's password once, to hand over yourself: it is shown only now.
+
+    One for a member of the team needs your password, and a code of your second factor if there is one; you are mailed.
+    """
+    own, by = OwnPassword(request.current_password, request.totp), (call.require_admin(), call.principal)
+    created = await team_credentials.create_link(request.username, *by, own, call.caller)
+    return to_reply(PasswordLinkReply, created, message=call.message("link_created", username=created.username))

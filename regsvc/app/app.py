@@ -3,17 +3,19 @@
 import asyncio
 import logging
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.allowlist import AllowlistConsole, AllowlistFile
-from plugin_bridge.server.plugin_jar import PluginJar
+from plugin_bridge.server.versions import PluginJar
 from regsvc.accounts.access import AccountAccess
 from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, uses_with_captcha
+from regsvc.accounts.chat.linking import ChatLinking
+from regsvc.accounts.chat.provider import AuthorizationRequests, ChatProvider, with_defaults
 from regsvc.accounts.decisions import Decisions
-from regsvc.accounts.email_changes import EmailChanges
-from regsvc.accounts.email_verification import EmailVerification
+from regsvc.accounts.email_addresses import EmailChanges, EmailVerification
+from regsvc.accounts.invitations import Invitations
 from regsvc.accounts.login import Logins
 from regsvc.accounts.password_changes import PasswordChanges, PasswordMails
 from regsvc.accounts.password_checker import PasswordChecker
@@ -24,17 +26,13 @@ from regsvc.accounts.team import LostRights, TeamRoles
 from regsvc.accounts.team_credentials import TeamCredentials
 from regsvc.allowlist.profiles import Profiles
 from regsvc.allowlist.run import AllowlistRunner, ListReport, keeps_list, read_list_config
-from regsvc.api.services import Services
 from regsvc.app.context import AppContext
 from regsvc.auth.api_tokens import ApiTokens
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
-from regsvc.auth.entitlement import MadeThings
+from regsvc.auth.entitlement import MadeByRight, MadeThings
 from regsvc.auth.hashing import HashPool, PasswordHashing
-from regsvc.auth.invitations import Invitations
-from regsvc.auth.login_limits import LoginDelays, LoginLimits
-from regsvc.auth.made_by_right import MadeByRight
 from regsvc.auth.password_links import PasswordLinks
-from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, StatusRateLimits
+from regsvc.auth.rate_limits import DurableLimits, LoginDelays, LoginLimits, MemoryLimits, StatusRateLimits
 from regsvc.auth.second_factor import SecondFactors
 from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.auth.team_accounts import TeamAccounts
@@ -46,15 +44,16 @@ from regsvc.core.clock import ClockWatch
 from regsvc.core.email_address import EmailPolicy, parse_email
 from regsvc.core.i18n.translations import load_translations
 from regsvc.core.rights import Rights, Team
-from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit, format_roughly
 from regsvc.database.audit import Audit
-from regsvc.database.engine import MAX_LISTS, Worker
+from regsvc.database.engine import MAX_LISTS, ListWorker, SyncWorker, Worker
 from regsvc.database.lease import TaskLease, instance_id
 from regsvc.database.location import read_other_authmes
 from regsvc.database.models import OutboxEntry
 from regsvc.doctor.abandonable import await_call
+from regsvc.doctor.last_checkup import DoctorRuns
+from regsvc.http.route import Features
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.mail.history import MailResender
@@ -76,31 +75,27 @@ from regsvc.notifications.webhook import WEBHOOK_RETRY_POLICY, WebhookQueue, Web
 from regsvc.registration.applications.changes import ApplicationChanges
 from regsvc.registration.applications.status import Applications
 from regsvc.registration.applications.streams import ApplicationStreams
-from regsvc.registration.chat.auth_requests import AuthorizationRequests
-from regsvc.registration.chat.linking import ChatLinking, ChatStep
-from regsvc.registration.chat.provider import ChatProvider, with_defaults
-from regsvc.registration.questionnaire.file import load_questionnaire
-from regsvc.registration.questionnaire.questions import Questionnaire
+from regsvc.registration.public_config import PublicConfig
+from regsvc.registration.questionnaire.questions import Questionnaire, load_questionnaire
 from regsvc.registration.questionnaire.results import QuestionnaireResults
 from regsvc.registration.questionnaire.scorer import make_scorer
 from regsvc.registration.questionnaire.service import Questionnaires, QuestionnaireStep
-from regsvc.registration.registration import Registration, RegistrationCondition
+from regsvc.registration.registration import ChatStep, Registration, RegistrationCondition
 from regsvc.registration.user_creation import UserCreation
 from regsvc.runtime.event_streams import EventStreams
-from regsvc.runtime.game_status import make_game_statuses
-from regsvc.runtime.health import Health
+from regsvc.runtime.game_status import GameServers, make_game_statuses
+from regsvc.runtime.health import PROBES, Health
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.join_facts import WhyNot
 from regsvc.runtime.metrics import LoopLag, Metrics, ProcessCollector, QueueCollector
 from regsvc.runtime.reload import PendingRestart
 from regsvc.runtime.settings import ServerSettings
-from regsvc.runtime.updates import make_updates
-from regsvc.sync.lease import SyncLease
+from regsvc.runtime.updates import InstalledPlugin, make_updates
+from regsvc.sync.effects import SyncContext
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import SyncRunner
-from regsvc.sync.service import SyncService
-from regsvc.sync.sync_context import SyncContext
+from regsvc.sync.service import SyncLease, SyncService
 from regsvc.team_chat.decisions import ChatReceiver, TeamDecisions
 from regsvc.team_chat.service import make_platforms, open_chats
 from regsvc.team_chat.telling import Cards, TeamChatQueue, TeamChatTransport, purge_messages
@@ -132,7 +127,6 @@ class App:
         """Wire everything; no connection is open yet. Raises `ConfigError` for what the config's files cannot mean."""
         self.context = context
         self.base_url = base_url
-        self.services = Services()
         self._config, self._now = context.config, context.now
         self._database, self._players = context.location.database, context.location.players
         self._secrets = DerivedSecrets(context.keys.installation_key)
@@ -155,27 +149,43 @@ class App:
         self._wire_game()
         self._wire_admin()
         self._wire_team_chat()
+        self.public_config = PublicConfig(
+            self.live, self.translations, self.gates, self.questionnaires, self.mail_queue
+        )
+        self.http_metrics = self.metrics.http
+
+    @cached_property
+    def features(self) -> Features:
+        """The attributes that functions of routes, and calls, take by their classes.
+
+        Commands, which have none, do without the route table and the web framework.
+        """
+        from regsvc.app.routes import TABLES
+        from regsvc.http.call import OF_EVERY_CALL
+
+        kinds = {kind for table in (*TABLES.values(), PROBES) for route in table for _name, kind in route.needs}
+        return Features.of(*(value for value in vars(self).values() if type(value) in kinds | OF_EVERY_CALL))
 
     def _wire_process(self) -> None:
         """The process: config in force, worker threads, metrics, delivery of messages."""
         config = self._config
-        self.live = self.services.live = LiveConfig(config, self.context.authme)
+        self.live = LiveConfig(config, self.context.authme)
         self.live.apply_other_authmes(read_other_authmes(config).values())
         close = self._players.close
-        self.worker = self.services.worker = Worker(self._database, config.database.threads, also_close=close)
-        single = partial(Worker, self._database, 1, outage_log=self.worker.outage_log)
-        self.sync_worker = single("sync", also_close=close)
-        self.list_worker = self.services.list_worker = single("list", max_calls=MAX_LISTS)
+        self.worker = Worker(self._database, config.database.threads, also_close=close)
+        outages = self.worker.outage_log
+        self.sync_worker = SyncWorker(self._database, 1, "sync", also_close=close, outage_log=outages)
+        self.list_worker = ListWorker(self._database, 1, "list", outage_log=outages, max_calls=MAX_LISTS)
         self._workers = (self.worker, self.list_worker, self.sync_worker)
         folder = config.server.translations
-        self.translations = self.services.translations = load_translations(
+        self.translations = load_translations(
             *([folder] if folder else []),
             offered=config.server.languages,
             default=config.server.language,
             contact=lambda: self.live.current.server.told_contact,
             zone=config.server.zone,
         )
-        self.metrics = self.services.metrics = Metrics(config.server.instance)
+        self.metrics = Metrics(config.server.instance)
         self.loop_lag = LoopLag()
         self.deliveries: list[DeliveryWorker] = []
         self.clock = ClockWatch(self._now)
@@ -185,9 +195,9 @@ class App:
     def _wire_auth(self) -> None:
         """Sessions, durable limits, the audit log, live events for admins."""
         auth = self._config.auth
-        self.audit = self.services.audit = Audit(self._now)
+        self.audit = Audit(self._now)
         self.team = Team(self.context.level_of, self.context.protected_level_of, self._needs_second_factor)
-        self.sessions = self.services.sessions = Sessions(
+        self.sessions = Sessions(
             signing=self.context.keys.signing,
             now=self._now,
             user_lifetime=auth.user_token,
@@ -198,17 +208,15 @@ class App:
             needs_second_factor=self._needs_second_factor,
             audit=self.audit,
         )
-        self.settings = self.services.settings = ServerSettings(self._database, self.live, self.audit, self._now)
+        self.settings = ServerSettings(self._database, self.live, self.audit, self._now)
         self.known_clients = KnownClients(self._now)
         self.second_factors = SecondFactors(self._secrets, self._now)
         self.limits = DurableLimits(self._now)
         self.retention = Retention(self._database, self._config.retention, self.audit, self._now)
-        self.api_tokens = self.services.api_tokens = ApiTokens(self.team, self.audit, self._now)
-        accounts = TeamAccounts(self._secrets, self.limits, self.team, self.audit, self._now)
-        self.team_accounts = self.services.team_accounts = accounts
-        invitations = Invitations(self._secrets, self.team, self.audit, self._now, self.base_url)
-        self.invitations = self.services.invitations = invitations
-        self.events = self.services.events = EventStreams(self.worker, self._may_go_on_listening)
+        self.api_tokens = ApiTokens(self.team, self.audit, self._now)
+        self.team_accounts = TeamAccounts(self._secrets, self.limits, self.team, self.audit, self._now)
+        self.invitations = Invitations(self._secrets, self.team, self.audit, self._now, self.base_url)
+        self.events = EventStreams(self.worker, self._may_go_on_listening)
 
     def _wire_passwords(self) -> None:
         """Hashing, rules for names and passwords."""
@@ -270,7 +278,7 @@ class App:
         """E-mail: who gets mails, at which addresses, and how many."""
         config, verification = self._config, self._config.verification
         is_available = self.mail_backend.is_available
-        self.mail_queue = self.services.mail_queue = MailQueue(
+        self.mail_queue = MailQueue(
             self.outbox,
             config.server.language,
             is_available=is_available and config.registration.requires_code,
@@ -343,7 +351,7 @@ class App:
         sync_context = SyncContext(self._database, players, *done)
         self.reconciler = Reconciler(sync_context, self.live, context.operators.names)
         self.allowlist = self._make_allowlist()
-        self.sync = self.services.sync = SyncService(
+        self.sync = SyncService(
             self.sync_worker,
             SyncRunner(self._database, players, self.reconciler, self.audit, config.sync.max_changes, self._now),
             SyncLease(self._database, instance_id(config.server.state_dir, config.server.instance)),
@@ -378,7 +386,7 @@ class App:
         config = self._config.captcha
         self.challenges = ChallengeStore(self._now, config.max_outstanding)
         self.captcha_pool = BoundedPool("captcha", 1, MAX_WAITING_PICTURES)
-        self.captchas = self.services.captchas = Captchas(
+        self.captchas = Captchas(
             config=config,
             required_for=uses_with_captcha(self._config),
             pool=self.captcha_pool,
@@ -392,65 +400,40 @@ class App:
         database, worker, now = self._database, self.worker, self._now
         self.access = AccountAccess(database, self.reconciler, self.console, self.live, self.team)
         told = self.transitions, self.questions, self.mail_queue
-        self.services.decisions = Decisions(self.access, self.reconciler, *told, self.limits, now)
+        self.decisions = Decisions(self.access, self.reconciler, *told, self.limits, now)
         limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
         self.checker = PasswordChecker(
             worker, self.reconciler, self.known_clients, self.hashing, limits, self.audit, self.second_factors, now
         )
-        self.services.logins = Logins(
-            database=database,
-            worker=worker,
-            checker=self.checker,
-            captchas=self.captchas,
-            access=self.access,
-            reconciler=self.reconciler,
-            sessions=self.sessions,
-            known_clients=self.known_clients,
-            audit=self.audit,
-            team=self.team,
-            live=self.live,
-            now=now,
-        )
-        self.services.status_limits = StatusRateLimits(MemoryLimits(now), self.live)
-        self.services.statuses = StatusLookup(database, worker, self.codes, self.application_tokens, self.live, now)
+        checked = self.checker, self.captchas, self.access, self.reconciler
+        opened = self.sessions, self.known_clients, self.audit, self.team
+        self.logins = Logins(database, worker, *checked, *opened, self.live, now)
+        self.status_limits = StatusRateLimits(MemoryLimits(now), self.live)
+        self.statuses = StatusLookup(database, worker, self.codes, self.application_tokens, self.live, now)
 
     def _wire_password_changes(self) -> None:
         """Passwords: changed, forgotten, handed over."""
         database, rules = self._database, self.credential_rules
         checked = self.hashing, self.checker, rules, self.access, self.reconciler
         ended = self.sessions, self.links, self.made_by_right, self.known_clients
-        self.services.password_changes = PasswordChanges(
+        self.password_changes = PasswordChanges(
             self.worker, *checked, *ended, self.password_notices, self.audit, self._now
         )
-        self.services.password_mails = PasswordMails(
-            database=database,
-            worker=self.worker,
-            access=self.access,
-            links=self.links,
-            mail_queue=self.mail_queue,
-            mail_limits=self.forgot_limits,
-            email_policy=self.email_policy,
-            rules=rules,
-            captchas=self.captchas,
-            limits=self.limits,
-            audit=self.audit,
-            base_url=self.base_url,
-            now=self._now,
+        mailed = self.access, self.links, self.mail_queue, self.forgot_limits, self.email_policy
+        limited = rules, self.captchas, self.limits
+        self.password_mails = PasswordMails(
+            database, self.worker, *mailed, *limited, self.audit, self.base_url, self._now
         )
-
-        makers = self.api_tokens, self.team_accounts, self.services.password_mails, self.mail_queue, self.made_by_right
-        self.services.team_credentials = TeamCredentials(self._database, self.worker, self.checker, *makers)
+        makers = self.api_tokens, self.team_accounts, self.password_mails, self.mail_queue, self.made_by_right
+        self.team_credentials = TeamCredentials(self._database, self.worker, self.checker, *makers)
 
     def _wire_chat(self) -> None:
         """Links to chat accounts."""
         config = self._config.chat
         self.chat_links = ChatLinks(self._secrets, self.audit, self.webhook, self.limits, self._now)
         self.chat_requests = AuthorizationRequests(self._secrets, self._now)
-        provider = None
-        if config.platform:
-            provider = ChatProvider(with_defaults(config, self.base_url))
-        self.services.chat = ChatLinking(
-            provider,
+        self.chat = ChatLinking(
+            ChatProvider(with_defaults(config, self.base_url)) if config.platform else None,
             database=self._database,
             worker=self.worker,
             requests=self.chat_requests,
@@ -465,7 +448,7 @@ class App:
         """The questionnaire of applicants, and the scoring of their answers."""
         config, language = self._config.questionnaire, self._config.server.language
         self.questionnaire_results = QuestionnaireResults(self._secrets, self._now, config.valid)
-        self.questionnaires = self.services.questionnaires = Questionnaires(
+        self.questionnaires = Questionnaires(
             load_questionnaire(config.file, config.pass_score) if config.file else Questionnaire((), config.pass_score),
             config,
             self.questionnaire_results,
@@ -483,7 +466,7 @@ class App:
     def _wire_registration(self) -> None:
         """Registration, and the verification of e-mail addresses."""
         database, worker, live = self._database, self.worker, self.live
-        self.services.verification = EmailVerification(
+        self.verification = EmailVerification(
             database, worker, self.codes, self.mail_queue, self.mail_limits, self.email_policy, self.captchas, live
         )
         steps: list[RegistrationCondition] = []
@@ -491,7 +474,7 @@ class App:
             steps.append(QuestionnaireStep(self.questionnaire_results))
         if self._config.chat.platform:
             steps.append(ChatStep(self.chat_links, is_required=self._config.chat.required))
-        self.services.registration = Registration(
+        self.registration = Registration(
             worker=worker,
             live=live,
             rules=self.credential_rules,
@@ -511,76 +494,52 @@ class App:
     def _wire_applications(self) -> None:
         """Applications: their status, and what applicants may change."""
         worker, tokens, live = self.worker, self.application_tokens, self.live
-        applications = self.services.applications = Applications(worker, tokens, self.questionnaires, live, self._now)
-        self.application_streams = self.services.application_streams = ApplicationStreams(applications)
+        applications = self.applications = Applications(worker, tokens, self.questionnaires, live, self._now)
+        self.application_streams = ApplicationStreams(applications)
         rules = self.questionnaires, self.email_policy, self.captchas, self.mail_limits, self.limits
         told = self.questions, self.audit, self.webhook, self.mail_queue.wake_all
-        self.services.application_changes = ApplicationChanges(
-            self._database, worker, applications, tokens, *rules, live, *told
-        )
+        self.application_changes = ApplicationChanges(self._database, worker, applications, tokens, *rules, live, *told)
 
     def _wire_own_account(self) -> None:
         """Users' own accounts: address, export, deletion, sessions, second factor."""
         operators = self.context.operators
-        self.services.email_changes = EmailChanges(
-            access=self.access,
-            worker=self.worker,
-            checker=self.checker,
-            codes=self.codes,
-            email_policy=self.email_policy,
-            links=self.links,
-            mail_queue=self.mail_queue,
-            notices=self.password_notices,
-            reconciler=self.reconciler,
-            audit=self.audit,
-            team=self.team,
-        )
-        self.services.user_export = UserExport(
+        access, worker, checker = self.access, self.worker, self.checker
+        proven = self.codes, self.email_policy, self.links, self.mail_queue, self.password_notices
+        self.email_changes = EmailChanges(access, worker, checker, *proven, self.reconciler, self.audit, self.team)
+        self.user_export = UserExport(
             self.audit, self.chat_links.find_of, self.questionnaire_results.find_of, self._now
         )
-        self.services.self_deletion = SelfDeletion(
-            access=self.access,
-            worker=self.worker,
-            checker=self.checker,
-            decisions=self.services.decisions,
-            mail_queue=self.mail_queue,
+        self.self_deletion = SelfDeletion(
+            access,
+            worker,
+            checker,
+            self.decisions,
+            self.mail_queue,
             is_operator=lambda username: operators.find(name_key(username)) is not None,
             live=self.live,
             now=self._now,
         )
-        self.services.session_ending = SessionEnding(self._database, self.sessions, self.access, self.audit, self._now)
-        self.services.second_factor = SecondFactorSetup(
-            database=self._database,
-            worker=self.worker,
-            players=self._players,
-            reconciler=self.reconciler,
-            checker=self.checker,
-            second_factors=self.second_factors,
-            sessions=self.sessions,
-            limits=self.limits,
-            mail_queue=self.mail_queue,
-            audit=self.audit,
-            team=self.team,
-            live=self.live,
-            now=self._now,
-        )
+        self.session_ending = SessionEnding(self._database, self.sessions, self.access, self.audit, self._now)
+        used = self._players, self.reconciler, checker, self.second_factors, self.sessions, self.limits
+        told = self.mail_queue, self.audit, self.team
+        self.second_factor = SecondFactorSetup(self._database, worker, *used, *told, self.live, self._now)
 
     def _wire_game(self) -> None:
         """The game servers' status, the plugin's version, update checks."""
-        config, services, game = self._config, self.services, self._config.game
+        config, game = self._config, self._config.game
         statuses = make_game_statuses(config, self.context.properties_files, self._now)
-        services.game_status = main = statuses.pop("")
-        services.network = {game.name or config.server.name: main, **statuses} if statuses else {}
+        main = statuses.pop("")
+        self.game_servers = GameServers(main, {game.name or config.server.name: main, **statuses} if statuses else {})
         plugins = game.directory / "plugins" if game.directory else None
-        services.plugin_version = CachedCall(
+        self.plugin_version = InstalledPlugin(
             partial(asyncio.to_thread, PluginJar(plugins).find_version), timedelta(seconds=10), "installed-plugin"
         )
-        services.updates = make_updates(config.updates, self._now)
+        self.updates = make_updates(config.updates, self._now)
 
     def _wire_admin(self) -> None:
         """Views of operators: users, mails, health, findings of the doctor."""
-        services, worker, now, operators = self.services, self.worker, self._now, self.context.operators
-        services.team_roles = self.team_roles = TeamRoles(
+        worker, now, operators = self.worker, self._now, self.context.operators
+        self.team_roles = TeamRoles(
             database=self._database,
             team=self.team,
             access=self.access,
@@ -592,33 +551,28 @@ class App:
         )
         self.lost_rights = LostRights(self.team_roles, operators, self.live, now)
         self.sync.before_run = self._note_typed_roles
-        services.gates = self.gates
         find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code
-        services.users = UserList(self.context.is_operator, self.gates, find_accounts, requires_code)
-        services.user_details = UserDetailsLoader(services.users, self.gates, self.questionnaire_results.find_of, now)
-        services.notes = Notes(self._database, self.limits, self.audit, now)
-        services.mail_resender = MailResender(
-            self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
-        )
-        services.health = Health(
-            worker, self.outbox, self.sync, now, self.pending_restart, self.installation, self.gates
-        )
+        self.users = UserList(self.context.is_operator, self.gates, find_accounts, requires_code)
+        self.user_details = UserDetailsLoader(self.users, self.gates, self.questionnaire_results.find_of, now)
+        self.notes = Notes(self._database, self.limits, self.audit, now)
+        self.mail_resender = MailResender(self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit)
+        self.health = Health(worker, self.outbox, self.sync, now, self.pending_restart, self.installation, self.gates)
         gates, files = self.gates, (self.context.uuids, self.context.properties_files[""])
-        services.why_not = WhyNot(self.reconciler, self.credential_rules, self.live, gates, self.sync, *files)
-        services.doctor = CachedCall(self._examine, timedelta(minutes=1), "doctor")
+        self.why_not = WhyNot(self.reconciler, self.credential_rules, self.live, gates, self.sync, *files)
+        self.doctor = DoctorRuns(self._examine, timedelta(minutes=1), "doctor")
 
     def _wire_team_chat(self) -> None:
         """Channels of chat platforms in which the team decides."""
-        services, queue, now = self.services, self.team_chat_queue, self._now
-        cards = Cards(services.users, self.questionnaire_results.find_of, self.translations, self.base_url)
+        queue, now = self.team_chat_queue, self._now
+        cards = Cards(self.users, self.questionnaire_results.find_of, self.translations, self.base_url)
         platforms = make_platforms(self._config.team_chats, self.base_url)
         transport = TeamChatTransport(platforms, queue, cards, self.translations, self._config.server.name, now)
         self.deliveries.append(DeliveryWorker(self.worker, queue.outbox, transport, is_on=lambda: queue.is_on))
-        decisions = TeamDecisions(self.team_accounts, self.team, services.decisions, cards, queue, now)
+        decisions = TeamDecisions(self.team_accounts, self.team, self.decisions, cards, queue, now)
         count = self.metrics.count_chat_action
         receiver = ChatReceiver(decisions, self.worker, self.translations, self._on_change, count, now)
         instance = instance_id(self._config.server.state_dir, self._config.server.instance)
-        services.team_chat = open_chats(
+        self.team_chat = open_chats(
             platforms, receiver, lambda name, period: TaskLease(self._database, name, period, instance)
         )
 
@@ -671,12 +625,12 @@ class App:
         The allowlist follows decisions in the same way, until `sync.stop`, and Minecraft accounts are looked up for it.
         """
         deliver = [delivery.run() for delivery in self.deliveries]
-        deliver += [updates.run() for updates in self.services.team_chat.telegram]
+        deliver += [updates.run() for updates in self.team_chat.telegram]
         await asyncio.gather(*deliver, self.sync.follow_decisions(), self.profiles.run())
 
     def stop_delivering(self) -> None:
         """Start no further attempts. Called on the event loop."""
-        telegram = self.services.team_chat.telegram
+        telegram = self.team_chat.telegram
         for stop in (self.profiles.stop, *(it.stop for it in self.deliveries), *(it.stop for it in telegram)):
             stop()
 
@@ -684,7 +638,7 @@ class App:
         """Follow the settings, and make due what waited for what is known, or connected, by now. Blocking."""
         self.settings.follow()
         self.console.hasten()
-        self.services.team_chat.hasten()
+        self.team_chat.hasten()
 
     def open(self, *, is_open: bool = True) -> None:
         """Let services run, since the database has our tables, or keep them from it: clients get 503."""
@@ -694,7 +648,7 @@ class App:
     def end_streams(self) -> None:
         """End all live streams, and every one opened later."""
         self.events.close()
-        self.services.team_chat.close()
+        self.team_chat.close()
         self.application_streams.close()
 
     async def follow_installation(self) -> None:
@@ -722,7 +676,7 @@ class App:
         self.chat_links.purge_expired()
         self.team_accounts.purge_expired()
         self.invitations.purge(self._config.retention.audit)
-        self.services.notes.forget_readers()
+        self.notes.forget_readers()
         purge_messages(self._now, self._config.retention.outbox)
 
     def start_clock(self) -> None:

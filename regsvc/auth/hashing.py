@@ -61,32 +61,32 @@ class HashPool(BoundedPool):
         super().__init__("hash", threads or max(1, (os.cpu_count() or 2) - 1), max_waiting)
 
 
+@dataclass(frozen=True)
 class PasswordHashing:
     """Hashing of new passwords, and verification of stored ones.
 
     `hash` and `verify` block for as long as hashing takes; the event loop uses `hash_in_pool` and `verify_in_pool`.
     """
 
-    def __init__(self, live: LiveConfig, pool: HashPool) -> None:
-        """`live.authme.hasher` None: there is no AuthMe, and ours is the only algorithm."""
-        self._live = live
-        self._pool = pool
+    live: LiveConfig
+    """`live.authme.hasher` None: there is no AuthMe, and ours is the only algorithm."""
+    pool: HashPool
 
     async def hash_in_pool(self, password: str, username: str) -> StoredPassword:
         """Return `hash` from a thread of the pool. Raises `Overloaded`."""
-        return await self._pool.run(self.hash, password, username)
+        return await self.pool.run(self.hash, password, username)
 
     def reserve(self) -> AbstractContextManager[None]:
         """Reserve a place for one `verify_in_pool`. Raises `Overloaded` when the queue is full."""
-        return self._pool.reserve()
+        return self.pool.reserve()
 
     async def verify_in_pool(self, password: str, stored: StoredPassword | None, username: str) -> PasswordCheck:
         """Return `verify` from a thread of the pool, inside a `reserve` block."""
-        return await self._pool.run_reserved(self.verify, password, stored, username)
+        return await self.pool.run_reserved(self.verify, password, stored, username)
 
     def hash(self, password: str, username: str) -> StoredPassword:
         """Hash a new password with AuthMe's configured algorithm. It must be hashable, as `CredentialRules` checks."""
-        authme = self._live.authme.hasher
+        authme = self.live.authme.hasher
         if authme is None:
             return StoredPassword(_OWN.hash(password), None, PASSLIB)
         hashed = authme.configured.hash(password, username)
@@ -110,7 +110,7 @@ class PasswordHashing:
 
     def _replace(self, password: str, algorithm: str, username: str) -> StoredPassword | None:
         """Return the password hashed anew, or None if it can stay as it is or cannot be hashed."""
-        if algorithm in (self._live.authme.algorithms or (PASSLIB,)):
+        if algorithm in (self.live.authme.algorithms or (PASSLIB,)):
             return None
         try:
             return self.hash(password, username)
@@ -119,7 +119,7 @@ class PasswordHashing:
 
     def _verify_players(self, password: str, hashed: HashedPassword, username: str) -> PasswordCheck:
         """Verify a hash from AuthMe's table, as AuthMe would."""
-        authme = self._live.authme.hasher
+        authme = self.live.authme.hasher
         if authme is None:  # it was turned off
             return self._verify_dummy(password, username)
         verdict = authme.verify(password, hashed, username)
@@ -128,7 +128,7 @@ class PasswordHashing:
         return PasswordCheck(bool(verdict), rehashed)
 
     def _verify_dummy(self, password: str, username: str) -> PasswordCheck:
-        authme = self._live.authme.hasher
+        authme = self.live.authme.hasher
         if authme is not None:
             authme.verify_dummy(password, username)
         else:

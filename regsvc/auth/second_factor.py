@@ -7,6 +7,7 @@ works once.
 
 import re
 import secrets as random
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -25,6 +26,7 @@ _SEPARATOR: Final = re.compile(r"[\s-]+")  # apps, too, show a code in groups
 _MAX_TYPED: Final = 40
 
 
+@dataclass(frozen=True)
 class SecondFactors:
     """Secrets and recovery codes. Plain SQL inside the caller's transaction.
 
@@ -32,13 +34,12 @@ class SecondFactors:
     there are keyed hashes.
     """
 
-    def __init__(self, secrets: DerivedSecrets, now: Clock) -> None:
-        self._secrets = secrets
-        self._now = now
+    secrets: DerivedSecrets
+    now: Clock
 
     def secret_of(self, user_id: int, nonce: str) -> str:
         """Return the secret of a user's second factor in Base32."""
-        return self._secrets.totp_secret(user_id, nonce)
+        return self.secrets.totp_secret(user_id, nonce)
 
     def replace_recovery_codes(self, user_id: int) -> list[str]:
         """Return new recovery codes, to be shown once; earlier ones are no longer valid."""
@@ -46,7 +47,7 @@ class SecondFactors:
         codes = set[str]()
         while len(codes) < RECOVERY_CODES:
             codes.add(f"{random.randbelow(10**_DIGITS):0{_DIGITS}}")
-        now = self._now()
+        now = self.now()
         rows = [{"user": user_id, "code_hash": self._hash(user_id, code), "created_at": now} for code in codes]
         RecoveryCode.insert_many(rows).execute()
         return [" ".join(re.findall(rf".{{{_GROUP}}}", code)) for code in codes]
@@ -62,7 +63,7 @@ class SecondFactors:
         return hash_ if found else None
 
     def _hash(self, user_id: int, code: str) -> str:
-        return self._secrets.digest("recovery code", f"{user_id} {code}")
+        return self.secrets.digest("recovery code", f"{user_id} {code}")
 
 
 def is_recovery_code(typed: str) -> bool:

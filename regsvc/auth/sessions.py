@@ -7,6 +7,7 @@ Everything here is synchronous SQL.
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
@@ -340,11 +341,11 @@ class PastLogins(NamedTuple):
 NO_LOGINS: Final = PastLogins()
 
 
+@dataclass(frozen=True)
 class KnownClients:
     """Clients (an address; of IPv6 its /64) from which users logged in during the last 30 days. Plain SQL."""
 
-    def __init__(self, now: Clock) -> None:
-        self._now = now
+    now: Clock
 
     def find_past_logins(self, user_id: int, client: str) -> PastLogins:
         """Return what is known of the user's logins from this client, and the number of their sessions."""
@@ -354,12 +355,12 @@ class KnownClients:
         last_login_at = KnownClient.last_login_at.python_value(value)
         if last_login_at is None:
             return PastLogins(session_count=session_count)
-        since = self._now() - last_login_at
+        since = self.now() - last_login_at
         return PastLogins(since < _KNOWN_CLIENT_PERIOD, timedelta() <= since < _LAST_SEEN_INTERVAL, session_count)
 
     def is_known(self, client: str) -> bool:
         """Return whether any user logged in from this client."""
-        is_recent = KnownClient.last_login_at > self._now() - _KNOWN_CLIENT_PERIOD
+        is_recent = KnownClient.last_login_at > self.now() - _KNOWN_CLIENT_PERIOD
         return bool(KnownClient.select().where((KnownClient.client == client) & is_recent).exists())
 
     def record(self, user_id: int, client: str) -> None:
@@ -367,14 +368,14 @@ class KnownClients:
         row: dict[Any, Any] = {
             KnownClient.user: user_id,
             KnownClient.client: client,
-            KnownClient.last_login_at: self._now(),
+            KnownClient.last_login_at: self.now(),
         }
         unique, overwrite = (KnownClient.user, KnownClient.client), (KnownClient.last_login_at,)
         upsert_query(KnownClient, [row], unique=unique, overwrite=overwrite).execute()
 
     def purge(self) -> int:
         """Delete expired entries; returns their number."""
-        redate(self._now(), KnownClient.last_login_at)
-        is_old = KnownClient.last_login_at <= self._now() - _KNOWN_CLIENT_PERIOD
+        redate(self.now(), KnownClient.last_login_at)
+        is_old = KnownClient.last_login_at <= self.now() - _KNOWN_CLIENT_PERIOD
         removed: int = KnownClient.delete().where(is_old).execute()
         return removed

@@ -65,11 +65,11 @@ def run_game_command(command: str, app: App) -> int:
 
 
 def _updates(app: App) -> int:
-    if not app.services.updates.is_enabled:
+    if not app.updates.is_enabled:
         print("update checks are off: updates.enabled is false")
         return 0
-    failures = asyncio.run(app.services.updates.check())
-    plugin = asyncio.run(app.services.plugin_version.get())
+    failures = asyncio.run(app.updates.check())
+    plugin = asyncio.run(app.plugin_version.get())
     installed: dict[Product, str | None] = {"companion": __version__, "plugin": plugin}
     for product, current in installed.items():
         newest = _newest(app, product, current, failures.get(product))
@@ -82,7 +82,7 @@ def _updates(app: App) -> int:
 def _newest(app: App, product: Product, current: str | None, failure: str | None) -> str:
     if failure is not None:
         return f"the newest version is unknown: {failure}"
-    published = app.services.updates.published.get(product)
+    published = app.updates.published.get(product)
     if published is None:
         return "no update feed is configured"
     page = f" ({published.page})" if published.page and is_newer(published.version, current) else ""
@@ -90,10 +90,10 @@ def _newest(app: App, product: Product, current: str | None, failure: str | None
 
 
 def _game_status(app: App) -> int:
-    if not app.context.config.game.is_known and not app.services.network:
+    if not app.context.config.game.is_known and not app.game_servers.network:
         print("the config does not say where the game server is: set game.directory or game.address")
         return 1
-    network = app.services.network or {"": app.services.game_status}
+    network = app.game_servers.network or {"": app.game_servers.main}
     return max([_server_status(name, status) for name, status in network.items()])
 
 
@@ -289,7 +289,7 @@ def _mail_test(address: str, app: App) -> int:
 
 def _test_chats(app: App, wait: timedelta) -> int:
     """Send a test message to each chat, and tell who presses its button, which a running daemon receives."""
-    platforms = app.services.team_chat.platforms.values()
+    platforms = app.team_chat.platforms.values()
     if not platforms:
         print("no chat of the team is configured: [[team_chat]]", file=sys.stderr)
         return 1
@@ -339,10 +339,12 @@ def run_sync(args: argparse.Namespace, app: App) -> int:
         print(json.dumps(report.as_json(), indent=2))
     elif args.is_json:
         report = app.sync.plan_alone(max_names=sys.maxsize, **options)
-        names = {kind: planned.names for kind, planned in report.planned.items()}
+        names: dict[str, Any] = {}
+        for kind, planned in (*report.planned.items(), *report.planned_to_hold_back.items()):
+            names[kind] = names.get(kind, []) + planned.names
         listed = report.allowlist
         if listed is not None:
-            names |= {"allowlist": listed.names, "allowlistHeldBack": listed.held_back_names}  # type: ignore[dict-item]
+            names |= {"allowlist": listed.names, "allowlistHeldBack": listed.held_back_names}
         print(json.dumps(report.as_json() | {"names": names}, indent=2))
     else:
         report = app.sync.plan_alone(max_names=_MAX_NAMES, **options)

@@ -25,11 +25,9 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
 from plugin_bridge.authme.config import AuthMeConfig
-from regsvc.api.health import PROBES
-from regsvc.api.server import make_server
-from regsvc.api.tornado_application import ApiApplication
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable, open_context
+from regsvc.app.routes import TABLES, probe_rules
 from regsvc.cli.given_config import read_config
 from regsvc.config.sections import Config
 from regsvc.core import clock
@@ -41,16 +39,19 @@ from regsvc.database.engine import ReadCommittedMySQL, Worker, error_sentence, e
 from regsvc.database.location import describe_login, read_password
 from regsvc.database.migrator import MigrationRunning, remove_old_copies
 from regsvc.doctor.abandonable import await_call
+from regsvc.http.application import ApiApplication
+from regsvc.http.server import make_server
+from regsvc.legacy.event_socket import socket_rule
 from regsvc.notifications.delivery import CHECK_INTERVAL, wake_if_due
-from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
 from regsvc.runtime.game_status import PING_INTERVAL
 from regsvc.runtime.health import BridgeState, count_pending
 from regsvc.runtime.jobs import Job, JobRunner
 from regsvc.runtime.logs import print_error, print_line, set_up_logging
-from regsvc.runtime.reload import Reloader
+from regsvc.runtime.reload import POLL_INTERVAL, GameFileWatcher, Reloader
 from regsvc.runtime.replaced_state import finish_interrupted
 from regsvc.runtime.state_lock import state_lock
 from regsvc.runtime.updates import POLL_INTERVAL as UPDATE_INTERVAL
+from regsvc.team_chat.platform import ONEBOT_PATH
 from regsvc.users.retention import Retention
 from regsvc.users.signals import copy_addresses
 from regsvc.web.docs_page import DOCS
@@ -142,9 +143,13 @@ class Daemon:
     def __init__(self, app: App, read_config: Callable[[], Config]) -> None:
         """`read_config` reads the config again on SIGHUP."""
         self._app = app
-        pages = [*PROBES, *PAGES, *DOCS, *CHAT_PAGE]
+        pages = [socket_rule(app.live), *probe_rules(app.features), *PAGES, *DOCS, *CHAT_PAGE]
+        if app.team_chat.onebot:
+            from regsvc.team_chat.onebot import OneBotHandler
+
+            pages.append((ONEBOT_PATH, OneBotHandler, {"connections": app.team_chat.onebot}))
         pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # matched last
-        self._application = ApiApplication(app.services, pages=pages)
+        self._application = ApiApplication(app.features, TABLES, pages)
         context, pending_restart = app.context, app.pending_restart
         if isinstance(context.location.database, ReadCommittedMySQL):
             context.location.database.read_password = partial(read_password, read_config, context.location)
@@ -201,7 +206,7 @@ class Daemon:
     async def _log_findings(self) -> None:
         """Log what the doctor finds, once the first sync run has ended: it may leave something to decide."""
         await self._has_synced.wait()
-        checkup, _made_at = await self._app.services.doctor.get()
+        checkup, _made_at = await self._app.doctor.get()
         await await_call(partial(_log_summary, checkup))
 
     def _listen_to_signals(self) -> None:
@@ -281,7 +286,7 @@ class Daemon:
                 return
 
     def _list_jobs(self) -> list[Job]:
-        app, services = self._app, self._app.services
+        app = self._app
         run, retain = partial(partial, app.worker.run), partial(apply_retention, app.worker, app.retention)
 
         players, addresses = app.context.location.players, app.context.config.retention.addresses
@@ -322,11 +327,11 @@ class Daemon:
             in_game("rights", run=run(app.lost_rights.end), look=app.lost_rights.have_changed, runs_at_start=True),
             in_game("game files", run=self._game_files.apply, look=self._game_files.look),
         ]
-        if services.updates.is_enabled:
-            check, spread = services.updates.check_if_due, min(_SPREAD, app.context.config.updates.every)
+        if app.updates.is_enabled:
+            check, spread = app.updates.check_if_due, min(_SPREAD, app.context.config.updates.every)
             jobs.append(Job("updates", UPDATE_INTERVAL, check, runs_at_start=True, cancel_on_stop=True, spread=spread))
-        for name, status in (services.network or {"": services.game_status}).items():
-            if status is not services.game_status or app.context.config.game.is_known:
+        for name, status in (app.game_servers.network or {"": app.game_servers.main}).items():
+            if status is not app.game_servers.main or app.context.config.game.is_known:
                 label = f"game status {name}".rstrip()
                 jobs.append(Job(label, PING_INTERVAL, status.refresh, runs_at_start=True, cancel_on_stop=True))
         if "NOTIFY_SOCKET" in os.environ:
@@ -338,7 +343,7 @@ class Daemon:
 
     def _reject_unanswered(self) -> int:
         app = self._app
-        return app.services.decisions.reject_unanswered(app.live.current.registration.ask_expires)
+        return app.decisions.reject_unanswered(app.live.current.registration.ask_expires)
 
     async def _tell_status(self) -> None:
         await self._has_synced.wait()
@@ -353,7 +358,7 @@ class Daemon:
             return "the database is away; requests get 503 until it is back"
         if self._app.worker.outage_log.write_problem is not None:
             return _UNWRITABLE
-        health = self._app.services.health
+        health = self._app.health
         states = {"AuthMe": health.find_bridge_state(is_ready=True), "allowlist": health.find_list_state()}
         gates = [f", {gate} {state}" for gate, state in states.items() if state is not BridgeState.OFF]
         return f"ready, {pending:,} waiting for review" + ("".join(gates) or ", no gate: approvals let nobody in")

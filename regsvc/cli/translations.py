@@ -13,7 +13,8 @@ from pathlib import Path
 
 from regsvc.config.sections import Config
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, is_language_tag, normalize_tag
-from regsvc.core.i18n.translation_files import (
+from regsvc.core.i18n.translations import (
+    OPERATORS_SECTIONS,
     BrokenTranslation,
     check_name,
     find_unknown_name,
@@ -21,7 +22,6 @@ from regsvc.core.i18n.translation_files import (
     read_built_in_texts,
     read_texts,
 )
-from regsvc.core.i18n.translations import OPERATORS_SECTIONS
 from regsvc.notifications.mail.templates import MAILS, BrokenTemplate, MailTemplate, TemplateFile, list_template_files
 
 

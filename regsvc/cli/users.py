@@ -10,16 +10,17 @@ from dataclasses import asdict, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from regsvc.accounts.access import MEANINGS, Principal
+from regsvc.accounts.access import MEANINGS
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.app.app import App
+from regsvc.auth.entitlement import Principal
 from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
 from regsvc.core.rights import EVERYTHING, parse_permissions
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.models import BANNED, User
 from regsvc.notifications.rcon import CommandRecord, list_commands
-from regsvc.runtime.why import find_answer, word
+from regsvc.runtime.join_facts import find_answer, word
 from regsvc.users.notes import NoteRecord, list_notes
 from regsvc.users.questions import list_questions
 from regsvc.users.transitions import DecisionDetails
@@ -43,14 +44,14 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
     if args.action == "role":
         return _give_role(args, app, Principal(Actor(actor), EVERYTHING))
     if args.action == "points":
-        judge, by = app.services.questionnaires.judge, Principal(Actor(actor), EVERYTHING)
+        judge, by = app.questionnaires.judge, Principal(Actor(actor), EVERYTHING)
         print(f"{app.worker.run_here(judge, args.username, args.question, args.points, by)}: judged")
         return 0
     if args.action == "ask":
         by = Principal(Actor(actor), EVERYTHING)
-        return _print_decision(app.worker.run_here(app.services.decisions.ask, args.username, args.question, by))
+        return _print_decision(app.worker.run_here(app.decisions.ask, args.username, args.question, by))
     if args.action == "note":
-        print(f"{app.worker.run_here(app.services.notes.add, args.username, args.text, Actor(actor))}: noted")
+        print(f"{app.worker.run_here(app.notes.add, args.username, args.text, Actor(actor))}: noted")
         return 0
     if args.action == "invite":
         return _invite(args, app, Actor(actor))
@@ -108,8 +109,8 @@ def _give_role(args: argparse.Namespace, app: App, by: Principal) -> int:
 def explain(args: argparse.Namespace, app: App) -> int:
     """Print why a player cannot join; return 1 if something keeps them out."""
     is_known = app.context.config.game.is_known
-    server = asyncio.run(app.services.game_status.refresh()) if is_known else None
-    steps = app.worker.run_here(app.services.why_not.find_steps, args.username, server)
+    server = asyncio.run(app.game_servers.main.refresh()) if is_known else None
+    steps = app.worker.run_here(app.why_not.find_steps, args.username, server)
     answer, language = find_answer(steps), app.context.config.server.language
     texts = [word(step, app.translations, language) for step in steps]
     if args.is_json:
@@ -130,7 +131,7 @@ def explain(args: argparse.Namespace, app: App) -> int:
 def _list(args: argparse.Namespace, app: App) -> int:
     filters = {"search": args.search, "status": args.status, "plugin": args.plugin, "allowlist": args.allowlist}
     query = UserQuery(page=args.page, size=100, **filters)
-    page = app.services.users.list_users(query)
+    page = app.users.list_users(query)
     for entry in page.entries:
         listed = "" if entry.allowlist == "off" else f"{entry.allowlist:<9} "
         print(f"{entry.username:<24} {entry.status:<9} {entry.plugin:<9} {listed}{entry.email or ''}")
@@ -143,16 +144,16 @@ def _list(args: argparse.Namespace, app: App) -> int:
 
 
 def _show(args: argparse.Namespace, app: App) -> int:
-    entry = app.worker.run_here(app.services.users.find_user, args.username)
+    entry = app.worker.run_here(app.users.find_user, args.username)
     if entry is None:
         print(f"companion: there is no user {args.username}", file=sys.stderr)
         return 1
     shown: dict[str, Any] = {field.name: getattr(entry, field.name) for field in fields(entry)}
     shown |= _reasons_in_words(entry, app)
-    dates = app.worker.run_here(app.services.users.list_unreadable_dates, entry.username)
-    dispute = app.worker.run_here(app.services.user_details.find_email_dispute, entry.username)
+    dates = app.worker.run_here(app.users.list_unreadable_dates, entry.username)
+    dispute = app.worker.run_here(app.user_details.find_email_dispute, entry.username)
     shown["second_factor"] = app.worker.run_here(_find_second_factor, entry.username, app)
-    listed = app.worker.run_here(app.services.user_details.find_listed, entry.username)
+    listed = app.worker.run_here(app.user_details.find_listed, entry.username)
     if listed is not None:
         shown["allowlist_entry"] = listed
     if dispute is not None:
@@ -182,7 +183,7 @@ def _reasons_in_words(entry: UserListItem, app: App) -> dict[str, Any]:
 def _find_second_factor(username: str, app: App) -> str:
     """Return where the second factor was set up: "web" or "game"; "none"; "unknown" while AuthMe cannot be asked."""
     try:
-        return app.services.second_factor.find_origin(username) or "none"
+        return app.second_factor.find_origin(username) or "none"
     except AuthMeUnavailable:
         return "unknown"
 
@@ -213,21 +214,21 @@ def _to_json(value: Any) -> Any:
 def _set_password(args: argparse.Namespace, app: App, actor: Actor) -> int:
     password = sys.stdin.readline().rstrip("\n") if args.password_stdin else _ask_password()
     if args.action == "create":
-        decided = app.services.registration.create_user(args.username, args.email, password, actor)
+        decided = app.registration.create_user(args.username, args.email, password, actor)
     else:
-        decided = app.services.password_changes.set_here(args.username, password, actor)
+        decided = app.password_changes.set_here(args.username, password, actor)
     return _print_decision(decided)
 
 
 def _make_link(args: argparse.Namespace, app: App, by: Principal) -> int:
-    created = app.worker.run_here(app.services.password_mails.create_link, args.username, by)
+    created = app.worker.run_here(app.password_mails.create_link, args.username, by)
     print(created.link)
     print(f"give it to {created.username} only: it works once, until {created.expires_at:%H:%M} UTC", file=sys.stderr)
     return 0
 
 
 def _reset_totp(args: argparse.Namespace, app: App, by: Principal) -> int:
-    had_one = app.worker.run_here(app.services.second_factor.reset, args.username, by)
+    had_one = app.worker.run_here(app.second_factor.reset, args.username, by)
     print(f"{args.username}: {'the second factor was removed' if had_one else 'had no second factor'}")
     return 0
 
@@ -256,7 +257,7 @@ def _decide(args: argparse.Namespace, app: App, by: Principal) -> int:
         password_choice=getattr(args, "password", None),
     )
     try:
-        decided = app.worker.run_here(app.services.decisions.decide, args.username, args.action, by, details)
+        decided = app.worker.run_here(app.decisions.decide, args.username, args.action, by, details)
     except PasswordChoiceNeeded:
         print(
             "companion: say which password counts: --password keep, --password take or --password link", file=sys.stderr

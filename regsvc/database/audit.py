@@ -132,11 +132,11 @@ class PastEntry:
     happened_at: datetime
 
 
+@dataclass(frozen=True)
 class Audit:
     """The audit log. All methods run in the caller's transaction."""
 
-    def __init__(self, now: Clock) -> None:
-        self._now = now
+    now: Clock
 
     def record(
         self,
@@ -153,7 +153,7 @@ class Audit:
             target=target,
             detail=None if detail is None else _to_json(detail),
             ip=by.ip,
-            created_at=self._now(),
+            created_at=self.now(),
         ).execute()
 
     def record_each(
@@ -168,7 +168,7 @@ class Audit:
 
     def record_all(self, by: Actor, records: Sequence[tuple[str, str, Mapping[str, Any] | None]]) -> None:
         """Add records of the same actor, each an action, a target and its details, in one statement."""
-        moment, rows = self._now(), []
+        moment, rows = self.now(), []
         for action, target, detail in records:
             _require_known(action)
             rows.append(
@@ -227,7 +227,7 @@ class Audit:
         `client` identifies one client (for IPv6 its /64) where that is wider than the actor's `ip`.
         """
         _require_known(action)
-        now = self._now()
+        now = self.now()
         period = epoch_ms(now) // round(per.total_seconds() * 1000)
         same = (
             action,

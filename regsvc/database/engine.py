@@ -662,3 +662,11 @@ class Worker:
                 return True
             frame = frame.tb_next
         return False
+
+
+class ListWorker(Worker):
+    """Worker for lists and searches, which may be slow: nobody else waits for them."""
+
+
+class SyncWorker(Worker):
+    """Worker for the sync, whose runs take their time."""

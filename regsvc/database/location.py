@@ -18,7 +18,7 @@ from plugin_bridge.authme.mysql import MySqlPlayers
 from plugin_bridge.authme.players import NoPlayers, Players
 from plugin_bridge.authme.sqlite import SqlitePlayers
 from plugin_bridge.regular_files import require_regular_file
-from plugin_bridge.server.plugin_jar import PluginJar
+from plugin_bridge.server.versions import PluginJar
 from regsvc.config.places import LOCATION_FILE
 from regsvc.config.sections import Config, ConfigError
 from regsvc.config.value_checks import split_database_url

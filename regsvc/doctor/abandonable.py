@@ -4,9 +4,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    pass
 
 T = TypeVar("T")
+
 
 _running: set[threading.Thread] = set()
 

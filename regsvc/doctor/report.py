@@ -12,7 +12,7 @@ from typing import Final
 
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, find_language
 from regsvc.core.i18n.sentences import Sentence, join, translate
-from regsvc.core.i18n.translation_files import read_texts
+from regsvc.core.i18n.translations import read_texts
 from regsvc.doctor.checkup import CHECKS, Checkup
 from regsvc.doctor.finding import Finding, Severity
 

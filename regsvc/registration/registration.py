@@ -1,33 +1,64 @@
 """Registration: the request to become a user. Checks run from cheap to expensive."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
+import msgspec
+from msgspec import Meta
+
+from regsvc.accounts.captcha.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
+from regsvc.accounts.chat.linking import cookie_tokens
 from regsvc.accounts.decisions import DecisionResult
+from regsvc.accounts.invitations import INVITATION_REFUSALS, InvitationRecord, Invitations
+from regsvc.accounts.password_changes import PasswordMails
 from regsvc.auth.derived_secrets import ApplicationTokens, parse_row_id
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
-from regsvc.auth.invitations import InvitationRecord, Invitations
-from regsvc.auth.rate_limits import REGISTRATIONS, DurableLimits, LimitCheck, SharedLimits, in_total
+from regsvc.auth.rate_limits import REGISTRATIONS, DurableLimits, LimitCheck, SharedLimits, StatusRateLimits, in_total
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, PROOF_LIFETIME, CodeOrProof, VerificationCodes
 from regsvc.config.live import LiveConfig
+from regsvc.core import errors
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
-from regsvc.core.errors import InvalidCode, InvalidField, RateLimited, Refusal
-from regsvc.core.rights import Grant
+from regsvc.core.errors import ChatLinkRequired, InvalidCode, InvalidField, LinkTokenInvalid, RateLimited, Refusal
+from regsvc.core.rights import Grant, Permission
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import AUTOMATIC, Actor
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, PENDING, REJECTED, User, Verification
+from regsvc.http.messages import (
+    ApplicationToken,
+    Code,
+    CodeProof,
+    Email,
+    EpochMilliseconds,
+    InvitationToken,
+    Password,
+    Reply,
+    Request,
+    Status,
+    Username,
+    milliseconds_of,
+    to_reply,
+)
+from regsvc.http.route import LINK_COOKIE, PUBLIC, Routes
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.user_creation import UserCreation, new_user
+from regsvc.users.chat_links import ChatLinks
 from regsvc.users.credential_rules import CredentialRules
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
 
 
 @dataclass(frozen=True)
@@ -350,3 +381,240 @@ class Registration:
 def _wrong_passwords(user: User) -> LimitCheck:
     """Return the limit of wrong passwords of requests that repeat this user's registration."""
     return "registration.repeated", user.username_key, [RateLimit(10, timedelta(hours=1))]
+
+
+class QuestionnaireProof(msgspec.Struct, rename="camel", frozen=True):
+    """The token of a passed questionnaire."""
+
+    token: Annotated[str, Meta(examples=["pJ7Vd0cVbq8yR3v0cY2mB5kT"])]
+
+
+RegistrationEmail = Annotated[
+    Email, Meta(description="Required with a code; otherwise optional, and nothing is mailed to it.")
+]
+
+
+RejectedToken = Annotated[
+    ApplicationToken,
+    Meta(description="Of a rejected application with this address: applies again, in place of a code."),
+]
+
+
+class CheckRegistrationRequest(Request, frozen=True, kw_only=True):
+    """The part of a registration that has rules, with the proof of the address."""
+
+    username: Username
+    email: RegistrationEmail | None = None
+    proof: CodeProof | None = None
+    application_token: RejectedToken | None = None
+    password: Password | None = None
+    platform: Literal["java", "bedrock"] = "java"
+
+
+class CheckRegistrationReply(Reply, frozen=True, kw_only=True):
+    """No rule is broken. `username` is the name in the game, for Bedrock players with the prefix."""
+
+    username: Username
+
+
+class RegisterRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    """A registration. `GET /api/config` says which fields are required besides the name."""
+
+    username: Username
+    email: RegistrationEmail | None = None
+    code: Code | None = None
+    proof: CodeProof | None = None
+    password: Password | None = None
+    platform: Literal["java", "bedrock"] = "java"
+    questionnaire: QuestionnaireProof | None = None
+    application_token: RejectedToken | None = None
+    link_token: Annotated[str, Meta(description="The token of an unclaimed chat link, or use the cookie.")] | None = (
+        None
+    )
+    invitation: InvitationToken | None = None
+
+
+class RegisterReply(Reply, frozen=True, kw_only=True):
+    """The new user, who is `pending` until an operator has reviewed the registration."""
+
+    username: Username
+    email: Email | None
+    status: Status
+    application_token: ApplicationToken
+
+
+APPLICANT_REFUSALS: Final = (
+    errors.InvalidUsername,
+    errors.ReservedUsername,
+    errors.InvalidEmail,
+    errors.DomainNotAllowed,
+    errors.InvalidPassword,
+    errors.PasswordRequired,
+    errors.InvalidCode,
+    errors.RegistrationClosed,
+    errors.UsernameTaken,
+    errors.ReapplyLater,
+    errors.EmailTaken,
+    errors.AuthMeUnavailable,
+)
+
+
+@ROUTES.add("POST", "/api/register/check", PUBLIC, *APPLICANT_REFUSALS, errors.RateLimited)
+async def check_registration(
+    call: Call, status_limits: StatusRateLimits, registration: Registration, request: CheckRegistrationRequest
+) -> CheckRegistrationReply:
+    """Tell at once whether a rule about name, address or password is broken, before more is asked. Uses up nothing.
+
+    Where an address has to be proven, it takes the proof. Where none has, it tells no more about a name than its status
+    does: `POST /api/register` may still refuse it as reserved, or as a player's.
+    """
+    status_limits.hit(call.address)
+    applicant = RegistrationRequest(
+        username=request.username,
+        email=request.email,
+        code_or_proof=CodeOrProof(proof=request.proof),
+        password=request.password,
+        platform=request.platform,
+        language=call.language,
+        application_token=request.application_token,
+    )
+    return CheckRegistrationReply(username=await registration.check(applicant, call.caller))
+
+
+@ROUTES.add(
+    "POST",
+    "/api/register",
+    PUBLIC,
+    *APPLICANT_REFUSALS,
+    *CAPTCHA_REFUSALS,
+    errors.QuestionnaireRequired,
+    errors.QuestionnaireFailed,
+    errors.ChatLinkRequired,
+    errors.LinkTokenInvalid,
+    errors.ChatAccountTaken,
+    errors.EmailTaken,
+    *INVITATION_REFUSALS,
+    status=201,
+    credentials=(LINK_COOKIE,),
+)
+async def register(
+    call: Call, registration: Registration, mail_queue: MailQueue, request: RegisterRequest
+) -> RegisterReply:
+    """Register a user. A refusal changes nothing, except that a wrong code uses up an attempt.
+
+    The same request within the hour gets the same answer, in case the first was lost.
+    """
+    application = RegistrationRequest(
+        username=request.username,
+        email=request.email,
+        code_or_proof=CodeOrProof(request.code, request.proof),
+        password=request.password,
+        platform=request.platform,
+        language=call.language,
+        captcha=request.captcha,
+        questionnaire_token=request.questionnaire.token if request.questionnaire else None,
+        application_token=request.application_token,
+        link_token=request.link_token,
+        browser_link_tokens=cookie_tokens(call),
+        invitation_token=request.invitation,
+    )
+    registered = await registration.register(application, call.caller)
+    if registered.status == "approved":
+        key = "registered_approved"
+    else:
+        key = "registered_pending" if mail_queue.is_available else "registered_unmailed"
+    return to_reply(RegisterReply, registered, message=call.message(key, username=registered.username))
+
+
+class CreateUserRequest(Request, frozen=True, kw_only=True):
+    """A new user, approved from the start. Without a password, the reply has a link with which they set one."""
+
+    username: Username
+    email: Email | None = None
+    password: Password | None = None
+
+
+class CreateUserReply(Reply, frozen=True, kw_only=True):
+    """The user; `link` and its end are null if there is a password."""
+
+    username: Username
+    status: Status
+    link: Annotated[str | None, Meta(examples=["https://play.example.org/set-password#token=7.c2VjcmV0"])]
+    expires_at: EpochMilliseconds | None
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/create",
+    Permission.USERS_MANAGE,
+    errors.InvalidUsername,
+    errors.ReservedUsername,
+    errors.UsernameTaken,
+    errors.ReapplyLater,
+    errors.InvalidEmail,
+    errors.EmailTaken,
+    errors.InvalidPassword,
+    errors.AuthMeUnavailable,
+    errors.RateLimited,
+)
+async def create_user(
+    call: Call,
+    registration: Registration,
+    password_mails: PasswordMails,
+    mails: MailQueue,
+    request: CreateUserRequest,
+) -> CreateUserReply:
+    """Create an approved user, without e-mail code and review."""
+    by = call.principal
+    created = await registration.create_by_admin(request.username, request.email, request.password, by.actor)
+    mails.wake_all()
+    link = None
+    if request.password is None:
+        link = await call.run(password_mails.create_link, created.username, by)
+    return CreateUserReply(
+        message=call.message("user_created", username=created.username),
+        username=created.username,
+        status="approved",
+        link=None if link is None else link.link,
+        expires_at=None if link is None else milliseconds_of(link.expires_at),
+    )
+
+
+@dataclass(frozen=True)
+class ChatStep(RegistrationCondition):
+    """Step that claims a chat link for the new user.
+
+    Where none is required, one in the browser's cookie is claimed too. A login sends its token explicitly: on a shared
+    computer the cookie may hold another person's.
+    """
+
+    links: ChatLinks
+    _: KW_ONLY
+    is_required: bool
+
+    def check(self, request: RegistrationRequest) -> None:
+        """Raise `ChatLinkRequired`, `LinkTokenInvalid` for an expired token in the request, and `ChatAccountTaken`."""
+        account = self.links.find_unclaimed(_tokens(request))
+        if account is None:
+            self._refuse_missing(request)
+        else:
+            self.links.require_free(account)
+
+    def redeem(self, request: RegistrationRequest, user: User) -> bool:
+        """Claim the link for the new user. Raises as `check` does."""
+        try:
+            self.links.claim(_tokens(request), user, Actor(user.username, user.registration_ip))
+        except LinkTokenInvalid:
+            self._refuse_missing(request)
+        return True
+
+    def _refuse_missing(self, request: RegistrationRequest) -> None:
+        if self.is_required:
+            raise ChatLinkRequired
+        if request.link_token is not None:
+            raise LinkTokenInvalid
+
+
+def _tokens(request: RegistrationRequest) -> Sequence[str]:
+    """Return the token in the request or, without one, the tokens of the browser's cookie."""
+    return request.browser_link_tokens if request.link_token is None else [request.link_token]

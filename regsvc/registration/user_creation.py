@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ceil
 from typing import Final
@@ -70,26 +70,17 @@ def new_user(
     )
 
 
+@dataclass(frozen=True)
 class UserCreation:
     """Insertion and approval of new users. Blocking: for a worker thread."""
 
-    def __init__(
-        self,
-        database: Database,
-        players: Players,
-        reconciler: Reconciler,
-        transitions: Transitions,
-        audit: Audit,
-        live: LiveConfig,
-        now: Clock,
-    ) -> None:
-        self._database = database
-        self._players = players
-        self._reconciler = reconciler
-        self._transitions = transitions
-        self._audit = audit
-        self._live = live
-        self._now = now
+    database: Database
+    players: Players
+    reconciler: Reconciler
+    transitions: Transitions
+    audit: Audit
+    live: LiveConfig
+    now: Clock
 
     @contextmanager
     def transaction(self, key: str) -> Iterator[PlayerRow | None]:
@@ -99,8 +90,8 @@ class UserCreation:
         `EmailTaken` and `errors.AuthMeUnavailable`.
         """
         try:
-            colliding = self._players.find_colliding(key)  # a busy file is waited for before our own database is held
-            with self._database.atomic():
+            colliding = self.players.find_colliding(key)  # a busy file is waited for before our own database is held
+            with self.database.atomic():
                 yield colliding
         except IntegrityError as error:
             raise _taken(error) from None
@@ -110,7 +101,7 @@ class UserCreation:
     def reconcile(self, account: Account, intended: Effects) -> None:
         """Let the row of an approved user follow, after `transaction`; by what `approve` returned."""
         try:
-            self._reconciler.reconcile_after_commit(account, intended)
+            self.reconciler.reconcile_after_commit(account, intended)
         except PlayersUnavailable as error:
             log.warning("the player of a new user waits for the sync: %s", error)
 
@@ -127,27 +118,27 @@ class UserCreation:
             keeps_row = self._free_name(user.username_key, colliding)
             if user.email_key is not None:
                 self._require_address_free(user.email_key, is_mailbox=is_applicant)
-                claim(user.email_key, self._audit)
+                claim(user.email_key, self.audit)
             _insert(user)
         elif user.email_key is not None and is_applicant:
             self._require_address_free(user.email_key, own_id=user.id)
         if keeps_row:
-            self._reconciler.inherit_lock(user.username_key, user.id)
+            self.reconciler.inherit_lock(user.username_key, user.id)
         else:
-            self._reconciler.record_registrations({user.username_key: user.id})
-        self._transitions.announce_registration(user, by)
+            self.reconciler.record_registrations({user.username_key: user.id})
+        self.transitions.announce_registration(user, by)
 
     def approve(self, user: User, by: Actor) -> tuple[Account, Effects]:
         """Approve a user just inserted, inside `transaction`, and request the player's row.
 
         Returns what `reconcile` is to be called with after the transaction.
         """
-        account = self._reconciler.loader.load_for_update([user.username_key])[0]
-        request = request_row(account, self._reconciler.policy)
-        self._transitions.change(user, "approve", by, DecisionDetails(needs_password=request.needs_password))
+        account = self.reconciler.loader.load_for_update([user.username_key])[0]
+        request = request_row(account, self.reconciler.policy)
+        self.transitions.change(user, "approve", by, DecisionDetails(needs_password=request.needs_password))
         account = replace(account, user=UserRecord.from_row(user))
         intended = intent_effects(request.intent)
-        self._reconciler.reconcile_in_transaction(account, intended)
+        self.reconciler.reconcile_in_transaction(account, intended)
         return account, intended
 
     def require_free(self, key: str, email_key: str | None) -> None:
@@ -157,8 +148,8 @@ class UserCreation:
         `UsernameTaken`, `ReapplyLater`, `EmailTaken` for a banned user's mailbox, and `errors.AuthMeUnavailable`.
         """
         try:
-            colliding = None if email_key is None else self._players.find_colliding(key)
-            self._find_replaceable(key, colliding, self._reconciler.load)
+            colliding = None if email_key is None else self.players.find_colliding(key)
+            self._find_replaceable(key, colliding, self.reconciler.load)
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
         if email_key is not None:
@@ -170,7 +161,7 @@ class UserCreation:
         True: AuthMe has a row of this name that we keep locked; it stays locked.
         """
         holder, keeps_row = self._find_replaceable(
-            key, colliding, lambda key: self._reconciler.loader.load_for_update([key])[0]
+            key, colliding, lambda key: self.reconciler.loader.load_for_update([key])[0]
         )
         if holder is not None:
             User.delete().where(User.id == holder.id).execute()  # its reviews stay
@@ -202,7 +193,7 @@ class UserCreation:
         banned or rejected must have proven theirs, too. `is_mailbox` False: only the very address is looked for.
         """
         is_it = User.mailbox == mailbox_of(email_key) if is_mailbox else User.email_key == email_key
-        holds = self._live.current.registration.reapply_holds == "address"
+        holds = self.live.current.registration.reapply_holds == "address"
         decided = (BANNED, REJECTED) if holds else (BANNED,)
         holders = User.select().where(is_it, User.is_email_verified, User.status.in_(decided), User.id != (own_id or 0))
         for holder in sorted(holders, key=lambda it: it.status):  # a ban is told first
@@ -211,7 +202,7 @@ class UserCreation:
             self._require_reapply_time(holder, "email")
 
     def _require_reapply_time(self, holder: User, field: str) -> None:
-        reapply_after, now = self._live.current.registration.reapply_after, self._now()
+        reapply_after, now = self.live.current.registration.reapply_after, self.now()
         reapply_at = find_reapply_at(holder, reapply_after, now)
         if reapply_at is not None:
             seconds = ceil((reapply_at - now).total_seconds())

@@ -4,20 +4,241 @@ While at least one client listens, the audit log is polled every two seconds, an
 process. Polling the log means that changes by another process, by the sync or by hand-typed SQL are not missed.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging
+import re
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable
-from datetime import timedelta
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import msgspec
+from msgspec import Meta
+from peewee import fn
+
+from regsvc.core import errors
 from regsvc.core.caller import VerifiedSession
+from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import Refusal, TooManyStreams
+from regsvc.core.rights import Permission
+from regsvc.database.audit import ACTIONS, DECISIONS, Audit, AuditRecord
 from regsvc.database.engine import Worker
-from regsvc.runtime.events import HEARTBEAT, PREAMBLE, Event, event_from_run, list_newest, newest_id, read_tail
-from regsvc.runtime.live_streams import LiveStream, LiveStreams
-from regsvc.sync.report import SyncReport
+from regsvc.database.models import AuditEntry, User
+from regsvc.http.live_streams import EVENT_STREAM, LiveStream, LiveStreams, send_events
+from regsvc.http.messages import (
+    EpochMilliseconds,
+    Output,
+    PageNumber,
+    PageSize,
+    Pagination,
+    Reply,
+    Request,
+    Username,
+    make_pagination,
+    milliseconds_of,
+    to_datetime,
+    to_reply,
+)
+from regsvc.http.route import Routes
+from regsvc.sync.report import COUNTS, SyncReport
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
+
+PREAMBLE: Final = b"retry: 3000\n\n"
+
+
+HEARTBEAT: Final = b": still here\n\n"
+
+
+def encode_event(name: str, data: Any, number: int | None = None) -> bytes:
+    """Encode an event with its data as JSON; `number` is what a client that reconnects says it received last."""
+    prefix = b"" if number is None else b"id: %d\n" % number
+    return prefix + b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(data))
+
+
+SYNC_FINISHED: Final = "sync_finished"
+
+
+EVENT_NAMES: Final[Mapping[str, str]] = {
+    "user.registered": "user_registered",
+    "user.approved": "user_approved",
+    "user.rejected": "user_rejected",
+    "user.banned": "user_banned",
+    "user.unbanned": "user_unbanned",
+    "user.reopened": "user_reopened",
+    "user.deleted": "user_deleted",
+    "user.answers_changed": "user_answers_changed",
+    "user.note_added": "user_note_added",
+    "user.asked": "user_asked",
+    "user.question_answered": "user_question_answered",
+    "user.answer_judged": "user_answer_judged",
+    "sync.run": SYNC_FINISHED,
+    "allowlist.run": SYNC_FINISHED,
+}
+"""Audit action → event name. Other actions are not events."""
+
+
+_DELETED: Final = "deleted"
+
+
+_PAGE: Final = 500
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event. `id` is the audit entry's, None for a sync run that changed nothing and left no entry."""
+
+    id: int | None
+    name: str
+    data: Mapping[str, object]
+
+    def encode(self) -> bytes:
+        """Encode as a server-sent event."""
+        return encode_event(self.name, self.data, self.id)
+
+
+def newest_id() -> int:
+    """Return the id of the log's newest entry of any action; 0 if it is empty. Blocking."""
+    newest: int | None = AuditEntry.select(fn.MAX(AuditEntry.id)).scalar()
+    return newest or 0
+
+
+def read_tail(after_id: int) -> tuple[int, list[Event]]:
+    """Return the id of the newest entry of any action, and all events after `after_id`, oldest first. Blocking."""
+    newest = newest_id()  # read first, so that the events below include everything up to it
+    events: list[Event] = []
+    last_id = after_id
+    while page := _list(AuditEntry.id > last_id, AuditEntry.id, _PAGE):
+        events += _events(page)
+        last_id = page[-1].id
+    return newest, events
+
+
+def list_newest(after_id: int, limit: int) -> list[Event]:
+    """Return the newest `limit` events after this id, oldest first. Blocking."""
+    return _events(_list(AuditEntry.id > after_id, AuditEntry.id.desc(), limit)[::-1])
+
+
+def _list(condition: Any, order: Any, limit: int) -> list[AuditEntry]:
+    is_event = AuditEntry.action.in_(list(EVENT_NAMES))
+    return list(AuditEntry.select().where(is_event, condition).order_by(order).limit(limit))
+
+
+def event_from_run(report: SyncReport) -> Event:
+    """Return the event of a run that left no audit entry."""
+    ended_at = epoch_ms(report.started_at) + report.duration_ms
+    return Event(None, SYNC_FINISHED, _sync_data(report.counts(), "sync", ended_at))
+
+
+def _events(entries: Sequence[AuditEntry]) -> list[Event]:
+    """Convert entries. `status` is the user's current one, not the one at the time of the event."""
+    keys = {entry.target.lower() for entry in entries if entry.target}
+    users = User.select(User.username_key, User.status).where(User.username_key.in_(keys)) if keys else ()
+    statuses = {user.username_key: user.status for user in users}
+    return [_event(entry, statuses) for entry in entries]
+
+
+def _event(entry: AuditEntry, statuses: Mapping[str, str]) -> Event:
+    at = epoch_ms(entry.created_at)
+    if EVENT_NAMES[entry.action] == SYNC_FINISHED:
+        counts = {} if entry.detail is None else msgspec.json.decode(entry.detail)
+        return Event(entry.id, SYNC_FINISHED, _sync_data(counts, entry.operator, at))
+    username = entry.target or ""
+    status = statuses.get(username.lower(), _DELETED)
+    data = {"username": username, "status": status, "at": at, "by": entry.operator}
+    return Event(entry.id, EVENT_NAMES[entry.action], data)
+
+
+def _sync_data(counts: Mapping[str, int], by: str, at: int) -> dict[str, object]:
+    return {**{name: counts.get(name, 0) for name in COUNTS}, "at": at, "by": by}
+
+
+class AuditsQuery(Request, frozen=True, kw_only=True):
+    """A filter of audit entries."""
+
+    page: PageNumber = 1
+    size: PageSize = 20
+    action: (
+        Annotated[
+            str,
+            Meta(
+                extra_json_schema={"enum": ["decisions", *ACTIONS]},
+                description="The action; `decisions` for those that change the status of a user.",
+                examples=["user.approved"],
+            ),
+        ]
+        | None
+    ) = None
+    operator: Annotated[Username, Meta(description="The user who acted.", examples=["Olivia"])] | None = None
+    target: Annotated[Username, Meta(description="The user who was affected.", examples=["Alice"])] | None = None
+    since: EpochMilliseconds | None = msgspec.field(default=None, name="from")
+    until: EpochMilliseconds | None = msgspec.field(default=None, name="to")
+
+    @property
+    def since_at(self) -> datetime | None:
+        return to_datetime(self.since)
+
+    @property
+    def until_at(self) -> datetime | None:
+        return to_datetime(self.until)
+
+
+class AuditFields(Output, frozen=True, kw_only=True):
+    """An action by `operator` on `target`. `operator` is empty if unknown."""
+
+    id: Annotated[int, Meta(examples=[1])]
+    action: Annotated[str, Meta(examples=["user.approved"])]
+    operator: Annotated[str, Meta(examples=["Olivia"])]
+    target: Username | None
+    detail: dict[str, Any] | None
+    ip: Annotated[str, Meta(examples=["192.0.2.1"])] | None
+    timestamp: EpochMilliseconds
+
+
+class AuditsReply(Reply, frozen=True, kw_only=True):
+    """A page of audit entries, newest first."""
+
+    audits: list[AuditFields]
+    pagination: Pagination
+
+
+@ROUTES.add("GET", "/api/admin/audits", Permission.AUDIT_READ)
+async def list_audits(call: Call, audit: Audit, query: AuditsQuery) -> AuditsReply:
+    """Read the audit log, newest first."""
+    if query.action not in {None, "decisions", *ACTIONS}:
+        raise errors.InvalidField("action")
+    page = await call.run_list(
+        audit.list_entries,
+        query.page,
+        query.size,
+        action=DECISIONS if query.action == "decisions" else query.action,
+        operator=query.operator,
+        target=query.target,
+        since=query.since_at,
+        until=query.until_at,
+    )
+    return AuditsReply(
+        audits=[_audit(call, entry) for entry in page.entries],
+        pagination=make_pagination(query.page, query.size, page.total, has_next=page.has_next),
+    )
+
+
+def _audit(call: Call, entry: AuditRecord) -> AuditFields:
+    detail = entry.detail
+    if detail is not None and isinstance(detail.get("reason"), str):
+        detail = detail | {"reason": call.word_reason(detail["reason"])}
+    if entry.occurrences > 1:
+        detail = (detail or {}) | {"occurrences": entry.occurrences}
+    return to_reply(AuditFields, entry, detail=detail, timestamp=milliseconds_of(entry.created_at))
+
 
 log = logging.getLogger(__name__)
 
@@ -216,3 +437,21 @@ class _TailReader:
             self.settled_id = max(self.settled_id, self._checkpoints.popleft()[1])
         self._published = {event_id for event_id in self._published if event_id > self.settled_id}
         return news
+
+
+_ID: Final = re.compile("[0-9]{1,18}")
+
+
+@ROUTES.add("GET", "/events", Permission.USERS_READ, errors.TooManyStreams, media_type=EVENT_STREAM, is_activity=False)
+async def stream_events(call: Call, events: EventStreams) -> None:
+    """Stream all changes of users and all runs of the sync from now on.
+
+    Events are `user_registered`, `user_approved`, `user_rejected`, `user_banned`, `user_unbanned`, `user_reopened`,
+    `user_deleted`, `user_answers_changed`, `user_note_added`, `user_asked`, `user_question_answered`,
+    `user_answer_judged` (`username`, current `status`, `at`, `by`) and `sync_finished` (its counts, `at`, `by`);
+    `data` is JSON. A comment is sent every 20 seconds. `Last-Event-ID` replays missed events, up to a limit; an event
+    may then arrive twice. The stream ends with the session.
+    """
+    last = call.request.headers.get("Last-Event-ID", "").strip()  # none at a first visit, or another server's
+    async with events.listen(call.require_admin(), int(last) if _ID.fullmatch(last) else None) as stream:
+        await send_events(call, stream, events.chunks(stream))

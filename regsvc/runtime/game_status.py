@@ -1,13 +1,18 @@
 """Addresses of the game server, and its cached status: requests get the last one and never wait for the game."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import quote
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from plugin_bridge.server.files import PropertiesFile, ServerFileError
 from plugin_bridge.server.status_ping import ServerStatus, ServerUnreachable, fetch_status
@@ -17,6 +22,14 @@ from regsvc.core.exceptions import describe_exception
 from regsvc.core.game_address import GameAddress, find_game_address, public_bedrock_address, public_game_address
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import draw_qr_code
+from regsvc.http.messages import EpochMilliseconds, Output, Reply, epoch_milliseconds, to_reply
+from regsvc.http.route import ACCESS_TOKEN, PUBLIC, Routes
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +102,14 @@ class GameStatus:
 
 
 @dataclass(frozen=True)
+class GameServers:
+    """The status of the main game server, and of each of a network by name, the main one first; empty: only one."""
+
+    main: GameStatus
+    network: Mapping[str, GameStatus]
+
+
+@dataclass(frozen=True)
 class BedrockServer:
     """A server as players of the Bedrock edition enter it."""
 
@@ -148,3 +169,163 @@ def _is_status_hidden(properties: PropertiesFile) -> bool:
     """Return whether the game server is set to answer no status pings. Blocking."""
     current = properties.refresh()
     return current is not None and not current.enable_status
+
+
+PlayerNames = Annotated[
+    list[str],
+    Meta(
+        description="Names of players, as far as the server reports them. Only for logged-in users.",
+        examples=[["Alice"]],
+    ),
+]
+
+
+class OnlinePlayersFields(Output, frozen=True, kw_only=True):
+    """The number of players online; null while the server does not answer."""
+
+    online: Annotated[int, Meta(ge=0, examples=[2])] | None
+    max: Annotated[int, Meta(ge=0, examples=[20])] | None
+    names: PlayerNames | UnsetType = msgspec.field(default=UNSET, name="list")
+
+
+class NetworkServerFields(Output, frozen=True, kw_only=True):
+    """The last answer of one of several game servers; see `GameServerFields`."""
+
+    name: Annotated[str, Meta(examples=["survival"])]
+    online: Annotated[bool, Meta(examples=[True])]
+    players: OnlinePlayersFields
+    version: Annotated[str, Meta(examples=["Paper 1.21.4"])] | None
+    checked_at: EpochMilliseconds | None
+    status_hidden: Annotated[bool, Meta(examples=[False])]
+
+
+class GameServerFields(Output, frozen=True, kw_only=True):
+    """The game server's last answer. While it does not answer, `online` is false and the rest null."""
+
+    online: Annotated[bool, Meta(examples=[True])]
+    players: OnlinePlayersFields
+    version: Annotated[str, Meta(examples=["Paper 1.21.4"])] | None
+    motd: Annotated[str, Meta(description="Message of the day, unformatted.", examples=["A Minecraft Server"])] | None
+    latency_ms: Annotated[int, Meta(ge=0, examples=[3])] | None
+    checked_at: Annotated[EpochMilliseconds, Meta(description="The time of the last query; null before it.")] | None
+    status_hidden: Annotated[
+        bool, Meta(description="Whether it does not answer because of `enable-status=false`.", examples=[False])
+    ]
+    servers: (
+        Annotated[
+            list[NetworkServerFields],
+            Meta(description="All game servers, the main one first. Only where there are several."),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class ServerStatusReply(Reply, frozen=True, kw_only=True):
+    data: GameServerFields
+
+
+class BedrockServerFields(Output, frozen=True, kw_only=True):
+    """The server as players of the Bedrock edition enter it."""
+
+    host: Annotated[str, Meta(examples=["play.example.org"])]
+    port: Annotated[int, Meta(examples=[19132])]
+    link: Annotated[
+        str,
+        Meta(
+            description="Adds the server to the game.",
+            examples=["minecraft:?addExternalServer=Oakvale|play.example.org:19132"],
+        ),
+    ]
+    qr_code: Annotated[str, Meta(description="The link as a PNG image.", examples=["data:image/png;base64,iVBORw0K"])]
+
+
+class JoinHelpFields(Output, frozen=True, kw_only=True):
+    """The addresses that players join; null: not set, or `bedrock.enabled` is off."""
+
+    address: Annotated[str, Meta(examples=["play.example.org"])] | None
+    versions: Annotated[str, Meta(examples=["1.20 to 1.21.4"])] | None
+    bedrock: BedrockServerFields | None
+
+
+class JoinHelpReply(Reply, frozen=True, kw_only=True):
+    data: JoinHelpFields
+
+
+class DownloadFields(Output, frozen=True, kw_only=True):
+    """A file that this host offers; unset texts are empty. URLs may be paths on this server."""
+
+    id: Annotated[str, Meta(examples=["client"])]
+    name: Annotated[str, Meta(examples=["Client"])]
+    description: Annotated[str, Meta(examples=["Everything you need to join."])]
+    version: Annotated[str, Meta(examples=["1.21.4"])]
+    size: Annotated[str, Meta(description="The size as text.", examples=["12 MB"])]
+    url: Annotated[str, Meta(examples=["/files/client.zip"])]
+    icon: Annotated[str, Meta(examples=["/files/client.png"])]
+
+
+class DownloadsReply(Reply, frozen=True, kw_only=True):
+    resources: list[DownloadFields]
+
+
+@ROUTES.add("GET", "/api/server/status", PUBLIC, credentials=(ACCESS_TOKEN,))
+async def show_server_status(call: Call, game_servers: GameServers) -> ServerStatusReply:
+    """Show the game server's status of some seconds ago. Only logged-in users see the names of the players."""
+    last, network = game_servers.main.last_status(), game_servers.network
+    status = last.status
+    return ServerStatusReply(
+        data=GameServerFields(
+            online=status is not None,
+            players=_players(call, status),
+            version=status.version if status else None,
+            motd=status.motd if status else None,
+            latency_ms=round(status.latency * 1000) if status else None,
+            checked_at=epoch_milliseconds(last.at),
+            status_hidden=last.is_hidden,
+            servers=[_server(call, name, game.last_status()) for name, game in network.items()] or UNSET,
+        )
+    )
+
+
+def _server(call: Call, name: str, last: LastStatus) -> NetworkServerFields:
+    status = last.status
+    return NetworkServerFields(
+        name=name,
+        online=status is not None,
+        players=_players(call, status),
+        version=status.version if status else None,
+        checked_at=epoch_milliseconds(last.at),
+        status_hidden=last.is_hidden,
+    )
+
+
+def _players(call: Call, status: ServerStatus | None) -> OnlinePlayersFields:
+    names = [] if status is None else [player.name for player in status.players]
+    return OnlinePlayersFields(
+        online=status.online if status else None,
+        max=status.max if status else None,
+        names=UNSET if call.session is None else names,
+    )
+
+
+@ROUTES.add("GET", "/api/server/join", PUBLIC)
+async def show_join_help(call: Call) -> JoinHelpReply:
+    """Show what players need to join the game: addresses, versions, and a QR code for phones."""
+    help = await asyncio.to_thread(make_join_help, call.config)
+    return JoinHelpReply(
+        data=JoinHelpFields(address=help.address, versions=help.versions, bedrock=_bedrock_fields(help.bedrock))
+    )
+
+
+@ROUTES.add("GET", "/api/downloads", PUBLIC)
+async def list_downloads(call: Call) -> DownloadsReply:
+    """List the files that this host offers to players, such as a client or a resource pack."""
+    return DownloadsReply(
+        resources=[to_reply(DownloadFields, download, id=name) for name, download in call.config.downloads.items()]
+    )
+
+
+def _bedrock_fields(server: BedrockServer | None) -> BedrockServerFields | None:
+    if server is None:
+        return None
+    address = server.address
+    return BedrockServerFields(host=address.host, port=address.port, link=server.link, qr_code=server.qr_code)

@@ -1,5 +1,7 @@
 """Health status and counts of waiting work, for probes and monitoring: cheap, and free of names and secrets."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import math
@@ -7,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from peewee import PeeweeException, fn
 
@@ -17,11 +19,18 @@ from regsvc.core.exceptions import describe_exception
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.database.engine import Worker
 from regsvc.database.models import AWAITS_REVIEW, Allowed, OutboxEntry, SyncRecord, User
+from regsvc.http.messages import Reply
+from regsvc.http.route import Access, Routes
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
 from regsvc.sync.service import SyncService
 from regsvc.users.gates import UNSETTLED, Gates
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+PROBES: Final = Routes()
 
 log = logging.getLogger(__name__)
 
@@ -206,3 +215,62 @@ def _count_waiting(installation: InstallationWatch) -> WaitingCounts:
     oldest = OutboxEntry.select(OutboxEntry.created_at).where(is_untold).order_by(OutboxEntry.id).first()
     untold_since = None if oldest is None else oldest.created_at
     return WaitingCounts(count_pending(), int(disputed.scalar()), listed, untold_since, installation.find_backup_time())
+
+
+class AliveReply(Reply, frozen=True, kw_only=True):
+    """`installation` tells installations apart and reveals nothing; null before the first start."""
+
+    status: str = "alive"
+    installation: str | None
+
+
+class ReadyReply(Reply, frozen=True, kw_only=True):
+    """`bridge` is the state of AuthMe's table, `allowlist` that of the game's list: up, away, unknown or off.
+
+    `restart_needed`: the keys that take effect at the next start.
+    `sync_seconds`: since the sync last ran, or since the start.
+    `not_durable`: the database's settings under which a commit can be lost; null: unknown.
+    """
+
+    status: str = "ready"
+    writable: bool = True
+    bridge: str
+    allowlist: str
+    braked: bool
+    oldest_mail_seconds: int | None
+    restart_needed: tuple[str, ...]
+    sync_seconds: int
+    not_durable: tuple[str, ...] | None
+
+
+@PROBES.add("GET", "/health/alive", Access.PROBE)
+async def show_alive(call: Call, health: Health) -> AliveReply:
+    """Answer that the process and its event loop run."""
+    return AliveReply(installation=health.installation.fingerprint)
+
+
+@PROBES.add("GET", "/health/ready", Access.PROBE)
+async def show_ready(call: Call, health: Health) -> ReadyReply | None:
+    """Show whether the database is reachable, has our tables, and accepts changes.
+
+    AuthMe's table, the mass-change guard and waiting mails are reported but do not make the process unready: no other
+    process could answer better. A refusal has the waiting keys, since a restart may help, whether our files were
+    removed, since none would, and whether the database accepts changes (null: it does not answer).
+    """
+    status = await health.status()
+    if status.refusal is not None:
+        is_lost = health.installation.is_lost
+        told = {"writable": status.is_writable, "restartNeeded": status.restart_needed, "stateLost": is_lost}
+        call.write_refusal(status.refusal, **told)
+        call.finish()
+        return None
+    age = status.oldest_mail_age
+    return ReadyReply(
+        bridge=status.bridge,
+        allowlist=status.allowlist,
+        braked=status.has_held_back_changes,
+        oldest_mail_seconds=None if age is None else round(age.total_seconds()),
+        restart_needed=status.restart_needed,
+        sync_seconds=round(status.seconds_since_sync),
+        not_durable=status.not_durable,
+    )

@@ -1,5 +1,7 @@
 """Metrics for Prometheus. Names, addresses, request paths and secrets are never used as labels."""
 
+from __future__ import annotations
+
 import asyncio
 import math
 import os
@@ -7,12 +9,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
-import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, Summary
+from prometheus_client import CollectorRegistry, Counter, Gauge, Info, Summary
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -23,12 +25,17 @@ from regsvc.allowlist.run import ListReport
 from regsvc.auth.hashing import HashPool
 from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
+from regsvc.http.metrics import HttpMetrics, make_counter
+from regsvc.http.route import Access
 from regsvc.notifications.mail.queue import Budget
 from regsvc.notifications.outbox import MAX_COUNT, Outcome
-from regsvc.runtime.health import BridgeState, HealthStatus, WaitingCounts
+from regsvc.runtime.health import PROBES, BridgeState, Health, HealthStatus, WaitingCounts
 from regsvc.runtime.logs import count_dropped_lines
 from regsvc.sync.report import COUNTS, SyncReport
 from regsvc.users.gates import UNSETTLED
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
 
 _INTERVAL: Final = timedelta(seconds=15)  # rare, since every measurement wakes an idle process
 _SAMPLES: Final = 4
@@ -71,11 +78,7 @@ class LoopLag:
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
-_BUCKETS: Final = (0.005, 0.02, 0.1, 0.25, 1, 2.5, 10)  # seconds
 _UNKNOWN: Final = math.nan
-
-# `_created` series would double the scrape, and say no more than `process_start_time_seconds`.
-prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
@@ -88,40 +91,10 @@ class Metrics:
         named = {"server_instance": instance} if instance else {}
         build = Info("companion_build", "The running version.", registry=self._registry)
         build.info({"version": __version__, **named})
-        self._add_requests()
+        self.http = HttpMetrics(self._registry)
         self._add_messages()
         self._add_sync()
         self._add_health()
-
-    def _add_requests(self) -> None:
-        self._requests = Counter(
-            "companion_http_requests", "Requests answered.", ["route", "method", "status"], registry=self._registry
-        )
-        self._durations = Histogram(
-            "companion_http_request_seconds",
-            "From a request to its answer.",
-            ["route", "method"],
-            buckets=_BUCKETS,
-            registry=self._registry,
-        )
-        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self.refusals = self._counter("companion_http_refusals", "Requests refused, by code.", "code")
-        self.token_requests = self._counter(
-            "companion_api_token_requests", "Requests of API tokens, without those refused.", "token"
-        )
-        self.connections = self._gauge("companion_http_connections", "Open connections.")
-        self.refused_connections = self._counter(
-            "companion_http_connections_refused",
-            "Connections refused, by the limit that was reached.",
-            "limit",
-            ("all", "client"),
-        )
-        self.cut_connections = self._counter(
-            "companion_http_connections_cut",
-            "Connections closed to make room (idle), or because the client did not read its answer (unread).",
-            "reason",
-            ("idle", "unread"),
-        )
 
     def _add_messages(self) -> None:
         self._deliveries = {
@@ -223,26 +196,12 @@ class Metrics:
         return Gauge(name, about, registry=self._registry)
 
     def _counter(self, name: str, about: str, label: str, values: Iterable[str] = ()) -> Counter:
-        """Return a counter by a label; one with these values is shown from 0, so its first failure is an increase."""
-        created = Counter(name, about, [label], registry=self._registry)
-        for value in values:
-            created.labels(value)
-        return created
+        return make_counter(self._registry, name, about, label, values)
 
     def register(self, *collectors: Collector) -> None:
         """Add collectors to every scrape."""
         for collector in collectors:
             self._registry.register(collector)
-
-    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count an answered request. `route` is a path from the route table, never one a client made up."""
-        labels = (route, method, status)
-        counters = self._answered.get(labels)
-        if counters is None:
-            counters = self._answered[labels] = (self._requests.labels(*labels), self._durations.labels(route, method))
-        requests, durations = counters
-        requests.inc()
-        durations.observe(seconds)
 
     def count_delivery(self, message: OutboxEntry, outcome: Outcome) -> None:
         """Count a message of the outbox with a final outcome. Safe from any thread."""
@@ -299,17 +258,17 @@ class Metrics:
         return generate_latest(self._registry)
 
 
+@dataclass(frozen=True, eq=False)
 class QueueCollector(Collector):
     """Collector for work waiting for a thread, and for the lag of the event loop."""
 
-    def __init__(self, worker: Worker, list_worker: Worker, hash_pool: HashPool, loop_lag: LoopLag) -> None:
-        self._worker = worker
-        self._list_worker = list_worker
-        self._hash_pool = hash_pool
-        self._loop_lag = loop_lag
+    worker: Worker
+    list_worker: Worker
+    hash_pool: HashPool
+    loop_lag: LoopLag
 
     def collect(self) -> Iterator[Metric]:
-        pool = self._hash_pool
+        pool = self.hash_pool
         yield GaugeMetricFamily("companion_hash_running", "Passwords being hashed now.", pool.running)
         yield GaugeMetricFamily("companion_hash_waiting", "Passwords waiting to be hashed.", pool.waiting)
         yield CounterMetricFamily(
@@ -319,15 +278,15 @@ class QueueCollector(Collector):
             "companion_hash_refused", "Passwords refused because too many were waiting.", pool.refused
         )
         yield GaugeMetricFamily(
-            "companion_worker_waiting", "Requests waiting for a database thread.", self._worker.waiting
+            "companion_worker_waiting", "Requests waiting for a database thread.", self.worker.waiting
         )
         yield GaugeMetricFamily(
-            "companion_list_waiting", "Searches and lists waiting for their thread.", self._list_worker.waiting
+            "companion_list_waiting", "Searches and lists waiting for their thread.", self.list_worker.waiting
         )
         yield GaugeMetricFamily(
             "companion_loop_lag_seconds",
             "Longest lag of the event loop in the last four measurements, 15 seconds apart.",
-            self._loop_lag.seconds,
+            self.loop_lag.seconds,
         )
 
 
@@ -359,3 +318,13 @@ class ProcessCollector(Collector):
             "process_resident_memory_bytes", "Resident memory size in bytes.", pages * self._page_bytes
         )
         yield GaugeMetricFamily("process_open_fds", "Number of open file descriptors.", open_files)
+
+
+@PROBES.add("GET", "/metrics", Access.PROBE)
+async def show_metrics(call: Call, metrics: Metrics, health: Health) -> None:
+    """Show the metrics to scrapers on this machine and those with the scrape token."""
+    status = await health.status()
+    waiting = await health.waiting_work() if status.is_reachable else None
+    text = metrics.text(status, waiting)
+    call.set_header("Content-Type", CONTENT_TYPE)
+    call.finish(text)

@@ -1,20 +1,34 @@
 """Background checks for new versions: requests get the last result and wait for no feed."""
 
+from __future__ import annotations
+
 import json
 import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from plugin_bridge.server.versions import find_version
+from msgspec import Meta
+
+from plugin_bridge.server.versions import find_version, is_newer
+from regsvc import __version__
 from regsvc.config.host_sections import UpdatesSection
 from regsvc.core.addresses import is_loopback, is_private
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.http_response import NoResponse
+from regsvc.core.shared_lookup import CachedCall
+from regsvc.http.messages import EpochMilliseconds, Output, Reply, VersionText, epoch_milliseconds
+from regsvc.http.route import PUBLIC, Routes
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +63,10 @@ class PublishedVersion:
 
     version: str
     page: str | None
+
+
+class InstalledPlugin(CachedCall[str | None]):
+    """The version of AuthMe's jar, or None."""
 
 
 class UpdateFeed:
@@ -157,3 +175,49 @@ def make_updates(config: UpdatesSection, now: Clock) -> Updates:
     addresses: dict[Product, str] = {"plugin": config.plugin_url, "companion": config.own_url} if config.enabled else {}
     feeds = {product: UpdateFeed(address) for product, address in addresses.items() if address}
     return Updates(feeds, max(config.every, POLL_INTERVAL), now)
+
+
+PluginVersionText = Annotated[str, Meta(examples=["5.6.0-beta2"])]
+
+
+class PluginVersionFields(Output, frozen=True, kw_only=True):
+    """The version of AuthMe's jar on the game server, and its newest release; null if unknown."""
+
+    name: Annotated[str, Meta(examples=["AuthMe"])]
+    current_version: PluginVersionText | None
+    latest_version: PluginVersionText | None
+    update_available: Annotated[bool, Meta(examples=[False])]
+
+
+class VersionReply(Reply, frozen=True, kw_only=True):
+    """The versions of the companion and of the plugin it works with; null if unknown."""
+
+    current_version: VersionText
+    latest_version: VersionText | None
+    update_available: Annotated[bool, Meta(examples=[False])]
+    releases_url: Annotated[str, Meta(examples=["https://example.org/companion/releases/tag/1.2.0"])] | None
+    checked_at: EpochMilliseconds | None
+    plugin: PluginVersionFields
+
+
+PLUGIN: Final = "AuthMe"
+
+
+@ROUTES.add("GET", "/api/version", PUBLIC)
+async def show_versions(call: Call, updates: Updates, plugin_version: InstalledPlugin) -> VersionReply:
+    """Show the installed versions, and whether newer ones are available (checked in the background)."""
+    own, plugin = updates.published.get("companion"), updates.published.get("plugin")
+    installed = await plugin_version.get_last()
+    return VersionReply(
+        current_version=__version__,
+        latest_version=own.version if own else None,
+        update_available=is_newer(own.version if own else None, __version__),
+        releases_url=own.page if own else None,
+        checked_at=epoch_milliseconds(updates.checked_at),
+        plugin=PluginVersionFields(
+            name=PLUGIN,
+            current_version=installed,
+            latest_version=plugin.version if plugin else None,
+            update_available=is_newer(plugin.version if plugin else None, installed),
+        ),
+    )

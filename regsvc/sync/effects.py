@@ -1,15 +1,64 @@
-"""Effects of actions on our side as plain data; `SyncContext.write` writes those of a whole page in few statements."""
+"""Effects of actions on our side, and the context that writes those of a whole page in few statements."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from regsvc.database.models import OPEN, PROVISION, PluginState
-from regsvc.notifications.rcon import Cause
-from regsvc.sync.actions import Conflict
+from peewee import Database, Model
+
+from plugin_bridge.authme.lenient_sqlite import UNREADABLE
+from plugin_bridge.authme.players import Players
+from regsvc.core.clock import Clock
+from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.core.errors import Refusal
+from regsvc.database.audit import SYNC, Audit
+from regsvc.database.bulk import insert_rows, update_rows
+from regsvc.database.models import OPEN, PROVISION, PluginState, Session, SyncRecord, User
+from regsvc.notifications.rcon import Cause, RconQueue
 from regsvc.sync.records import NO_INTENT, Account, SyncValues, UserRecord
-from regsvc.users.password_notices import PasswordChange
+from regsvc.users.email_owners import Claimant, grant_unverified
+from regsvc.users.password_notices import PasswordChange, PasswordNotices
+from regsvc.users.transitions import Transitions
+
+ConflictCause = Literal["unproven", "taken", "invalid", "refused", "unfindable", "collides", "foreign", "unapproved"]
+"""Of an e-mail: ours is proven, which the game's cannot be; the game's is another user's; is no address; AuthMe's table
+cannot hold ours. Of a name: AuthMe does not find it; takes it for another one; the row may be another person's; the row
+of a user who is not approved is left open.
+"""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A field on which the two sides differ, and the side whose value stays."""
+
+    field: Literal["password", "email", "realname", "name"]
+    kept: Literal["plugin", "companion", "both"]
+    why: ConflictCause | None = None
+    """Why each side keeps its own, where there are several causes for the field."""
+
+
+def claim_unverified(wanted: Mapping[Claimant, str]) -> dict[Claimant, EmailAddress]:
+    """Return the claimants who get the e-mail of their row, as an address: it is valid, and `grant_unverified`."""
+    found = {claimant: address for claimant, raw in wanted.items() if (address := find_real_email(raw)) is not None}
+    return grant_unverified(found)
+
+
+def email_conflict(raw: str) -> Conflict:
+    """Return the conflict about the e-mail of a row that `claim_unverified` grants nobody."""
+    return Conflict("email", "both", "invalid" if find_real_email(raw) is None else "taken")
+
+
+def find_real_email(raw: str | None) -> EmailAddress | None:
+    """Return the address in AuthMe's column, or None if it is empty or holds no valid address."""
+    if raw is None or UNREADABLE in raw:
+        return None
+    try:
+        return parse_email(raw)
+    except Refusal:
+        return None
+
 
 NO_PASSWORD: Final = dict.fromkeys(("password_hash", "password_salt", "password_algorithm", "password_set_at"))
 
@@ -78,6 +127,11 @@ def state_effects(account: Account, state: PluginState) -> Effects:
     return Effects(changes, audit=audit)
 
 
+def collision_effects(account: Account) -> Effects:
+    """Return the effects of a name that AuthMe's table considers equal to another one that it has. Audited once."""
+    return Effects({"conflict": "name", **NO_INTENT}) | state_effects(account, "conflict")
+
+
 def apply_in_memory(account: Account, effects: Effects, moment: datetime) -> Account:
     """Return the account as it is once the effects are written at `moment`."""
     if not effects.sync_record and not effects.user and not effects.ends_sessions:
@@ -99,3 +153,80 @@ def columns_of_user(user: UserRecord, effects: Effects) -> dict[str, Any]:
     """Return the columns of the user that the effects change."""
     ended = {"token_generation": user.token_generation + 1} if effects.ends_sessions else {}
     return {**effects.user, **ended}
+
+
+@dataclass(frozen=True)
+class SyncContext:
+    """Everything an action reads and writes. Blocking.
+
+    `find_uuid` returns the game's UUID for a Java player of this name, or None if it is unknown. `console` kicks
+    players and sends game commands.
+    """
+
+    database: Database
+    players: Players
+    transitions: Transitions
+    audit: Audit
+    now: Clock
+    find_uuid: Callable[[str], str | None]
+    console: RconQueue
+    notices: PasswordNotices
+
+    def write(self, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
+        """Write the effects in the caller's transaction, and return the accounts as they are afterwards.
+
+        It takes one statement for each kind of change.
+        """
+        if not cases:
+            return []
+        moment = self.now()
+        changed, new_records, known_records, users, notes, kicks, logged_out = [], [], [], [], [], [], []
+        passwords = [effects.password for _account, effects in cases if effects.password is not None]
+        for account, effects in cases:
+            now = apply_in_memory(account, effects, moment)
+            changed.append(now)
+            if effects.sync_record and now.sync_record is not None:
+                if account.sync_record is None:
+                    new_records.append(now.sync_record.columns() | {"changed_at": moment})
+                else:
+                    columns = _changed_columns(account.sync_record, now.sync_record, effects, moment)
+                    known_records.append({"username_key": account.key, **columns})
+            user = account.user
+            if user is None:
+                continue
+            if columns := columns_of_user(user, effects):
+                users.append({"id": user.id, **columns})
+            if effects.ends_sessions:
+                logged_out.append(user.id)
+            if effects.kick is not None:
+                kicks.append((user.username, user.id, effects.kick))
+            for action, detail in effects.audit:
+                notes.append((action, user.username, detail))
+        insert_rows(self.database, SyncRecord, new_records)
+        self._update(SyncRecord, known_records)
+        self._update(User, users)
+        if logged_out:
+            Session.delete().where(Session.user.in_(logged_out)).execute()
+        self.audit.record_all(SYNC, notes)
+        self.notices.tell_each(passwords)
+        if kicks:
+            self.console.on_row_changes(kicks)
+        return changed
+
+    def _update(self, model: type[Model], rows: Sequence[Mapping[str, Any]]) -> None:
+        by_columns: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
+        for row in rows:
+            by_columns[tuple(row)].append(row)
+        for group in by_columns.values():
+            update_rows(self.database, model, group)
+
+
+def _changed_columns(before: SyncValues, now: SyncValues, effects: Effects, moment: datetime) -> dict[str, Any]:
+    """Return the columns of a sync record to be written."""
+    if now == before:
+        return {"changed_at": moment}  # the next run looks again: the row may be written back meanwhile
+    columns = dict(effects.sync_record)
+    for name in ("plugin_since", "earlier_hashes"):
+        if getattr(now, name) != getattr(before, name):
+            columns[name] = getattr(now, name)
+    return columns

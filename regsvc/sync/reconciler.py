@@ -21,14 +21,11 @@ from regsvc.database import failpoints
 from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, SyncRecord
 from regsvc.sync.account_loader import PAGE, AccountLoader, FindRows
-from regsvc.sync.actions import GUARDED, Lock
-from regsvc.sync.effects import NOTHING, Effects, apply_in_memory, intent_effects
-from regsvc.sync.merge import has_conflict
+from regsvc.sync.actions import Lock, unlock
+from regsvc.sync.effects import NOTHING, Effects, SyncContext, apply_in_memory, intent_effects
 from regsvc.sync.pages import Page, ReconcileResult, Scope
 from regsvc.sync.records import NO_INTENT, NO_LOCK, NO_TOMBSTONE, Account, Policy, replace_records, tombstone
-from regsvc.sync.rules import decide, find_new_hash, password_for_row, request_row, row_intent
-from regsvc.sync.steps import unlock
-from regsvc.sync.sync_context import SyncContext
+from regsvc.sync.rules import decide, find_new_hash, has_conflict, password_for_row, request_row, row_intent
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +92,7 @@ class Reconciler:
     def is_due(self, account: Account) -> bool:
         """Return whether an action other than a guarded one is due."""
         action = decide(account, self.policy)
-        return action is not None and not isinstance(action, GUARDED)
+        return action is not None and not action.is_guarded
 
     def reconcile(self, key: str, *, may_adopt: bool = True, is_guarded: bool = False) -> ReconcileResult:
         """Apply actions until both sides of this name are in sync.

@@ -1,4 +1,4 @@
-"""Records that the plan decides on: our user, the sync record and the two of them with the player's row."""
+"""Records that the rules decide on: our user, the sync record and the two of them with the player's row."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ _REMEMBERED: Final = 8
 
 @dataclass(frozen=True)
 class UserRecord:
-    """The fields of a user that the plan needs."""
+    """The fields of a user that the rules need."""
 
     id: int
     username: str

@@ -40,8 +40,11 @@ class HeldBack:
 
 @dataclass
 class PlannedChanges:
-    """Number of changes of a kind that a run would make, and the names of the first of them."""
+    """Number of changes of a kind that a run would make or hold back, and the names of the first of them."""
 
+    one: str
+    several: str
+    """Words for one and for several."""
     count: int = 0
     names: list[str] = field(default_factory=list)
 
@@ -68,7 +71,9 @@ class SyncReport:
     is_complete: bool = True
     """False if the process was told to stop first: the next run does the rest."""
     planned: dict[str, PlannedChanges] = field(default_factory=dict)
-    """What a plan would change, by kind (`reporting/words.py`); empty for a run."""
+    """What a run would change, by kind (`actions.Label`); empty for a run."""
+    planned_to_hold_back: dict[str, PlannedChanges] = field(default_factory=dict)
+    """What it would hold back, by kind."""
     restores_players: bool = False
     """Whether rows that are gone are inserted again (`sync.on_player_removed`)."""
     allowlist: ListReport | None = None

@@ -1,6 +1,6 @@
 """The rules of the sync as pure functions: records of one name in, the next action out.
 
-An action is one step. `pages` applies it and asks again until there is nothing left to do.
+`pages` applies the action and asks again until there is nothing left to do.
 """
 
 from dataclasses import replace
@@ -24,9 +24,121 @@ from regsvc.database.models import (
     PluginState,
 )
 from regsvc.sync import actions
-from regsvc.sync.actions import NO_REQUEST, RowRequest, SyncAction
-from regsvc.sync.merge import merge, standing_conflict
+from regsvc.sync.actions import Merge, SyncAction
+from regsvc.sync.bulk_actions import (
+    NO_REQUEST,
+    Adopt,
+    ApplySqlEdit,
+    EndBan,
+    MarkDeleted,
+    RejectNameConflict,
+    RevertRename,
+    RowRequest,
+)
+from regsvc.sync.effects import Conflict
 from regsvc.sync.records import Account, Policy, SyncValues, UserRecord
+
+
+def merge(
+    user: UserRecord, base: SyncValues, player: PlayerRow, own: StoredPassword | None, policy: str
+) -> Merge | None:
+    """Return what has to be copied to either side, or None when neither changed.
+
+    `own` is the password set through us, or None if AuthMe could not verify it; `policy` is `sync.conflict`.
+    """
+    password, email = _merge_password(base, player, own, policy), _merge_email(user, base, player, policy)
+    parts = list(filter(None, (password, email, _merge_realname(user, base, player))))
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return Merge(
+        player,
+        to_player={name: value for part in parts for name, value in part.to_player.items()},
+        takes_password=any(part.takes_password for part in parts),
+        takes_email=next((part.takes_email for part in parts if part.takes_email is not None), None),
+        takes_realname=next((part.takes_realname for part in parts if part.takes_realname is not None), None),
+        conflicts=tuple(conflict for part in parts for conflict in part.conflicts),
+    )
+
+
+def _merge_password(base: SyncValues, player: PlayerRow, own: StoredPassword | None, policy: str) -> Merge | None:
+    is_same = own is not None and (own.hash, own.salt) == (player.hash, player.salt)
+    if is_same:
+        return None
+    player_changed = (base.base_hash, base.base_salt) != (player.hash, player.salt)
+    user_changed = own is not None and own.hash != base.base_hash
+    if own is not None and base.intent == PASSWORD:
+        return _write_password(player, own)  # just set through us: the newest one, whatever the base is
+    if own is not None and user_changed and player_changed:
+        if policy == "companion":
+            return _write_password(player, own, Conflict("password", "companion"))
+        return Merge(player, takes_password=True, conflicts=(Conflict("password", "plugin"),))
+    if player_changed:
+        return Merge(player, takes_password=True)
+    if own is not None and user_changed:
+        return _write_password(player, own)
+    return None
+
+
+def _write_password(player: PlayerRow, own: StoredPassword, *conflicts: Conflict) -> Merge:
+    # an open session in the game does not look at the password
+    return Merge(player, to_player={"hash": own.hash, "salt": own.salt, "has_session": 0}, conflicts=conflicts)
+
+
+def _merge_email(user: UserRecord, base: SyncValues, player: PlayerRow, policy: str) -> Merge | None:
+    theirs, last_email, ours = player.known_email, known_email(base.base_email), user.owned_email
+    if _same_email(theirs, ours):
+        return None
+    if theirs is None and last_email is None and has_conflict(base, "email"):
+        return None  # AuthMe's table cannot hold ours, which was reported once
+    if theirs is None:
+        # the row has none, or none any more: a verified address is worth writing, an unverified one is not
+        return Merge(player, to_player={"email": ours}) if user.is_email_verified else None
+    player_changed = not _same_email(theirs, last_email)
+    user_changed = not _same_email(ours, last_email)
+    if not user.is_email_verified:
+        return Merge(player, takes_email=theirs) if player_changed else None
+    if user_changed and not player_changed and has_conflict(base, "email"):
+        return None  # reported once: the base moved to the game's value, so that ours looks changed
+    if user_changed and (not player_changed or policy == "companion"):
+        conflicts = (Conflict("email", "companion"),) if player_changed else ()
+        return Merge(player, to_player={"email": ours}, conflicts=conflicts)
+    if player_changed:  # the game does not verify e-mails: our verified one stays
+        return Merge(player, conflicts=(Conflict("email", "both", "unproven"),))
+    return None
+
+
+def has_conflict(base: SyncValues, field: str) -> bool:
+    """Return whether this field was in conflict when the accounts were last synced."""
+    return base.conflict is not None and field in base.conflict.split(",")
+
+
+def standing_conflict(user: UserRecord, base: SyncValues, player: PlayerRow) -> str | None:
+    """Return the recorded conflicts in which the two sides still differ, joined by commas, or None."""
+    standing = []
+    if has_conflict(base, "email") and not _same_email(player.known_email, user.owned_email):
+        standing.append("email")
+    if has_conflict(base, "realname") and player.known_realname not in (None, user.username):
+        standing.append("realname")
+    return ",".join(standing) or None
+
+
+def _same_email(one: str | None, other: str | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.strip().lower() == other.strip().lower()
+
+
+def _merge_realname(user: UserRecord, base: SyncValues, player: PlayerRow) -> Merge | None:
+    theirs = player.known_realname
+    if theirs is None or theirs == user.username:
+        return None
+    if theirs == base.base_realname:
+        is_same_name = theirs.lower() == user.username.lower()  # then it was changed on our side
+        return Merge(player, to_player={"realname": user.username}) if is_same_name else None
+    if theirs.lower() == user.username_key:
+        return Merge(player, takes_realname=theirs)
+    return Merge(player, conflicts=(Conflict("realname", "both"),))
+
 
 LOCKED_EARLIER = "locked by an earlier installation"
 """Reason of the ban that a player is adopted with whose row already bears our lock."""
@@ -38,13 +150,13 @@ def decide(account: Account, policy: Policy) -> SyncAction | None:
     if user is None:
         return _without_user(account, policy) if account.is_player_known else None
     if account.known_as is not None:
-        return actions.RevertRename(user, account.known_as)
+        return RevertRename(user, account.known_as)
     if user.username.lower() != user.username_key:
-        return actions.RevertRename(user, user.username_key)
+        return RevertRename(user, user.username_key)
     if user.status != user.applied_status:
-        return actions.ApplySqlEdit(_request_if_approved(user.status, account, policy))
+        return ApplySqlEdit(_request_if_approved(user.status, account, policy))
     if user.status == BANNED and user.ban_expires_at and user.ban_expires_at <= account.now:
-        return actions.EndBan(_request_if_approved(user.status_without_ban, account, policy))
+        return EndBan(_request_if_approved(user.status_without_ban, account, policy))
     if not policy.is_bridge_on or not account.is_player_known:
         return None
     sync_record, player = account.sync_record or SyncValues(account.key, user_id=user.id), account.player
@@ -148,7 +260,7 @@ def find_new_hash(account: Account) -> str | None:
     return kept if kept is not None and player.hash == lock_text(kept) else locked_hash(player.hash)
 
 
-def lock_after_adoption(adoption: actions.Adopt, is_operator: bool, policy: Policy) -> actions.Lock | None:
+def lock_after_adoption(adoption: Adopt, is_operator: bool, policy: Policy) -> actions.Lock | None:
     """Return the lock that the status of an adopted player entails, or None if the row stays open."""
     if adoption.status not in (PENDING, REJECTED) or not _locks_unapproved(is_operator, policy):
         return None
@@ -163,7 +275,7 @@ def _locks_unapproved(is_operator: bool, policy: Policy) -> bool:
 def _without_user(account: Account, policy: Policy) -> SyncAction | None:
     sync_record, player = account.sync_record, account.player
     if sync_record is not None and sync_record.user_id is not None:
-        return actions.MarkDeleted() if account.renamed is None else actions.RevertRename(account.renamed, account.key)
+        return MarkDeleted() if account.renamed is None else RevertRename(account.renamed, account.key)
     if player is None:
         return None
     if sync_record is not None and sync_record.tombstone_at is not None and _matches_tombstone(sync_record, player):
@@ -180,15 +292,15 @@ def _matches_tombstone(sync_record: SyncValues, player: PlayerRow) -> bool:
     return player.hash in (hash_, lock_text(hash_))
 
 
-def _adopt(account: Account, player: PlayerRow, policy: Policy) -> actions.Adopt:
+def _adopt(account: Account, player: PlayerRow, policy: Policy) -> Adopt:
     realname = player.known_realname
     username = realname if realname and realname.lower() == player.username else player.username
     if player.is_locked:
-        return actions.Adopt(player, username, BANNED, LOCKED_EARLIER)
+        return Adopt(player, username, BANNED, LOCKED_EARLIER)
     was_first = (player.registered_ms or 0) < epoch_ms(policy.first_started_at)
     if account.is_operator:  # a name in ops.json without a row is free for any player to register in the game
-        return actions.Adopt(player, username, APPROVED if was_first else PENDING)
-    return actions.Adopt(player, username, policy.existing_players if was_first else policy.new_players)
+        return Adopt(player, username, APPROVED if was_first else PENDING)
+    return Adopt(player, username, policy.existing_players if was_first else policy.new_players)
 
 
 def returns(account: Account, policy: Policy) -> bool:
@@ -256,7 +368,7 @@ def _registered_before(user: UserRecord, player: PlayerRow) -> bool:
 def _row_of_earlier_player(user: UserRecord, sync_record: SyncValues, player: PlayerRow) -> SyncAction | None:
     """Handle the row of a player who registered before this user did while AuthMe could not be asked."""
     if user.status == PENDING:
-        return actions.RejectNameConflict()
+        return RejectNameConflict()
     if player.is_locked and sync_record.kept_hash is not None:  # by a ban that is over
         return actions.RemoveLock(player, StoredPassword(sync_record.kept_hash, player.salt, None))
     return _update_state(sync_record, "conflict")

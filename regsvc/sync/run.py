@@ -2,12 +2,14 @@
 
 Neither table is ever loaded whole, and usually no row crosses the wire at all (`changes`). Guarded actions, such as
 removals and locks, are collected first and applied last, unless they are too many at once. Every account is decided on
-by `plan.decide`, also in a full run.
+by `rules.decide`, also in a full run.
 """
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -15,27 +17,141 @@ from typing import TextIO
 
 from peewee import Database, PeeweeException
 
-from plugin_bridge.authme.players import PlayerRow, Players, PlayersUnavailable, is_findable
+from plugin_bridge.authme.players import NameCollides, PlayerRow, Players, PlayersUnavailable, is_findable
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Refusal
 from regsvc.core.progress import Progress
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import Audit
 from regsvc.database.engine import is_retryable, is_unreachable, waited_for_lock
-from regsvc.database.models import User
-from regsvc.sync import actions
+from regsvc.database.models import PRESENT, SyncRecord, User
 from regsvc.sync.account_loader import pages_of
-from regsvc.sync.changes.candidates import Candidates, ChangedRows
-from regsvc.sync.changes.run_inputs import RunInputs, fingerprint
-from regsvc.sync.changes.table_comparison import FULL_EVERY, TableChanges, TableComparison
-from regsvc.sync.merge import claim_unverified, email_conflict
+from regsvc.sync.actions import (
+    MarkMissing,
+    MarkUnverifiedMissing,
+    Merge,
+    Provision,
+    SyncAction,
+)
+from regsvc.sync.bulk_actions import Adopt, ApplySqlEdit, RevertRename
+from regsvc.sync.candidates import (
+    FULL_EVERY,
+    Candidates,
+    ChangedRows,
+    RunInputs,
+    TableChanges,
+    TableComparison,
+    fingerprint,
+)
+from regsvc.sync.effects import Conflict, claim_unverified, email_conflict
 from regsvc.sync.pages import ReconcileResult, Scope
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
-from regsvc.sync.report import SyncReport
-from regsvc.sync.reporting.run_log import RunLog
+from regsvc.sync.report import HeldBack, PlannedChanges, SyncReport
+from regsvc.sync.reporting.words import RunLog
 from regsvc.sync.rules import decide, lock_after_adoption, returns
-from regsvc.sync.run_state import SyncRun, count_held_back, is_mass_change
+
+
+@dataclass
+class SyncRun:
+    """A run in progress; a plan only reports what it would do."""
+
+    report: SyncReport
+    may_go_on: Callable[[], bool]
+    is_full: bool = False
+    is_plan: bool = False
+    waiting: dict[str, type[SyncAction]] = field(default_factory=dict)
+    """Names whose next action is guarded, with its kind: done at the end of the run, when their number is known."""
+    collided: set[str] = field(default_factory=set)
+    """Names that AuthMe's table considers equal to others; they wait until those are gone."""
+    failed: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    """Names with an action that was applied."""
+    max_names: int = 0
+    """In a plan: how many names of each kind are reported."""
+    returning: set[str] = field(default_factory=set)
+    """In a plan: names whose row is gone, which is recorded, and would be inserted again."""
+    planned: set[str] = field(default_factory=set)
+    """In a plan: the names looked at, each of which is reported once."""
+    renamed: set[int] = field(default_factory=set)
+    """In a plan: ids of users whose rename in SQL is reported, under their new name or their old one."""
+
+    def add_error(self, key: str, error: str) -> None:
+        """Report the error, once for each name."""
+        if key not in self.failed:
+            self.failed.add(key)
+            self.report.add_error(key, error)
+
+    def add_conflict(self, key: str, conflict: Conflict) -> None:
+        """Report the conflict."""
+        found = {"username": key, "field": conflict.field, "kept": conflict.kept}
+        self.report.conflicts.append(found if conflict.why is None else {**found, "why": conflict.why})
+
+    def count(self, kind: type[SyncAction]) -> None:
+        """Count an action of this kind in the report."""
+        if kind.counter is not None:
+            setattr(self.report, kind.counter, getattr(self.report, kind.counter) + 1)
+
+    def plan(self, key: str, kind: type[SyncAction], *, is_held_back: bool = False) -> None:
+        """Report a change that a run would make, or that it would hold back."""
+        if not is_held_back:
+            self.count(kind)
+            if key in self.returning:
+                self.count(Provision)
+        label = MarkMissing.returning if key in self.returning else kind.label
+        if label is not None:
+            planned = self.report.planned_to_hold_back if is_held_back else self.report.planned
+            changes = planned.setdefault(label.name, PlannedChanges(label.one, label.several))
+            changes.count += 1
+            if len(changes.names) < self.max_names:
+                changes.names.append(key)
+
+    def record(self, key: str, result: ReconcileResult) -> None:
+        """Report the outcome of the reconciliation of one name."""
+        for action in result.applied:
+            if not isinstance(action, Adopt):  # a million of them would fill the memory
+                self.changed.add(key)
+            self.count(type(action))
+        for conflict in result.conflicts:
+            self.add_conflict(key, conflict)
+        if result.postponed is not None:
+            self.waiting[key] = type(result.postponed)
+        if isinstance(result.refused, NameCollides):
+            self.collided.add(key)
+            self.add_conflict(key, Conflict("name", "both", "collides"))
+        elif result.refused is not None:
+            self.add_error(key, str(result.refused))
+
+    def unfinished(self) -> set[str]:
+        """Return the names that the next run has to look at again, whether or not their rows change."""
+        return self.waiting.keys() | self.failed | self.collided
+
+
+def is_mass_change(kinds: list[type[SyncAction]], limit: ChangeLimit, report: SyncReport, *, is_plan: bool) -> bool:
+    """Return whether guarded actions of these kinds, one for each name, are too many at once for `sync.max_changes`.
+
+    Actions on rows are compared with the number of known rows, SQL edits with the number of all users. Rows that AuthMe
+    deletes by itself do not count, however many they are, unless the table is empty. Blocking.
+    """
+    counted = len(kinds) - kinds.count(MarkUnverifiedMissing)
+    rows = counted - kinds.count(ApplySqlEdit)
+    enough = limit.min_rows_for(counted)  # no need to count further
+    known = SyncRecord.select(SyncRecord.username_key).where(SyncRecord.presence == PRESENT).limit(enough).count()
+    if report.scanned == 0 and known > 0 and any(issubclass(kind, MarkMissing) for kind in kinds):
+        return True
+    if is_plan:
+        known += report.adopted
+    users = SyncRecord.select(SyncRecord.username_key).where(SyncRecord.user_id.is_null(False)).limit(enough).count()
+    return limit.is_exceeded_by(rows, known) or limit.is_exceeded_by(counted, max(known, users))
+
+
+def count_held_back(kinds: list[type[SyncAction]], limit: ChangeLimit) -> HeldBack:
+    """Return the report's counts of actions of these kinds."""
+    counts = Counter(kind.label.name for kind in kinds if kind.label is not None)
+    missing = counts["missing"]
+    removed = counts["removed"] + missing
+    return HeldBack(removed, counts["locked"], counts["edited"], counts["passwords"], missing, str(limit))
+
 
 log = logging.getLogger(__name__)
 
@@ -215,7 +331,7 @@ class SyncRunner:
     def _reconcile_rows(self, run: SyncRun, names: Sequence[str], rows: Mapping[str, PlayerRow]) -> set[str]:
         strange = [name for name in names if not is_findable(name)]
         for name in strange:  # AuthMe itself does not find it reliably
-            run.add_conflict(name, actions.Conflict("name", "both", "unfindable"))
+            run.add_conflict(name, Conflict("name", "both", "unfindable"))
         accounts = self._reconciler.loader.load(list(filter(is_findable, names)) if strange else names, rows)
         return self._plan(run, accounts) if run.is_plan else self._reconcile(run, accounts, Scope(is_guarded=True))
 
@@ -237,19 +353,22 @@ class SyncRunner:
             action = decide(account, policy)
             if action is None:
                 in_sync.add(account.key)
-            elif isinstance(action, actions.GUARDED):
+            elif isinstance(action, RevertRename) and action.user.id in run.renamed:
+                continue
+            elif action.is_guarded:
                 run.waiting[account.key] = type(action)
-                if isinstance(action, actions.MarkMissing) and returns(account, policy):
+                if isinstance(action, MarkMissing) and returns(account, policy):
                     run.returning.add(account.key)
             else:
-                run.count(type(action))
                 run.plan(account.key, type(action))
-            if isinstance(action, actions.Adopt):
+            if isinstance(action, RevertRename):
+                run.renamed.add(action.user.id)
+            elif isinstance(action, Adopt):
                 lock = lock_after_adoption(action, account.is_operator, policy)
                 if lock is not None:
                     run.waiting[account.key] = type(lock)
                 wanted |= {account.key: email} if (email := action.player.known_email) is not None else {}
-            elif isinstance(action, actions.Merge):
+            elif isinstance(action, Merge):
                 for conflict in action.conflicts:
                     run.add_conflict(account.key, conflict)
         for key in sorted(wanted.keys() - claim_unverified(wanted).keys()):
@@ -294,16 +413,13 @@ class SyncRunner:
         """Apply the guarded actions, or hold back all of them if they are too many."""
         if not run.waiting:
             return
-        kinds = list(run.waiting.values())
+        kinds, limit = list(run.waiting.values()), self._max_changes
+        if not allow_mass_changes and is_mass_change(kinds, limit, run.report, is_plan=run.is_plan):
+            run.report.held_back = count_held_back(kinds, limit)
         if run.is_plan:
             for key, kind in run.waiting.items():
-                run.plan(key, kind)
-        if not allow_mass_changes and is_mass_change(kinds, self._max_changes, run.report, is_plan=run.is_plan):
-            run.report.held_back = count_held_back(kinds, self._max_changes)
-            return
-        if run.is_plan:
-            for key, kind in run.waiting.items():
-                run.count(actions.Provision if key in run.returning else kind)
+                run.plan(key, kind, is_held_back=run.report.held_back is not None)
+        if run.is_plan or run.report.held_back is not None:
             return
         scope = Scope(accept_empty_table=True, has_players=run.report.unavailable is None)
         for keys in pages_of(list(run.waiting)):

@@ -1,5 +1,7 @@
 """Scheduling of sync runs, one at a time: callers in this process share a run, processes share a lease."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging
@@ -8,15 +10,91 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from peewee import Database
 
 from regsvc.allowlist.run import AllowlistRunner, ListReport
+from regsvc.core import errors
 from regsvc.core.errors import Refusal, SyncRunning
 from regsvc.core.exceptions import describe_exception, locate_exception
+from regsvc.core.rights import Permission
 from regsvc.database.engine import Worker
-from regsvc.sync.lease import SyncLease
+from regsvc.database.lease import TaskLease
+from regsvc.database.models import Lease
+from regsvc.http.messages import Count, EpochMilliseconds, Output, Reply, Request, Username
+from regsvc.http.route import Routes
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import SyncRunner
+from regsvc.users.gates import Gates
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
+
+_NAME: Final = "sync"
+
+
+LEASE: Final = timedelta(seconds=30)
+
+
+RENEW: Final = timedelta(seconds=10)
+
+
+_SKIPPED: Final = "sync skipped"
+
+
+_DONE: Final = ":done"
+"""In place of a process id: the lease ended with a completed run."""
+
+
+class SyncLease(TaskLease):
+    """Lease that lets one of the processes that share a database run the sync. Blocking; never inside a transaction."""
+
+    def __init__(self, database: Database, instance: str, process_id: int | None = None) -> None:
+        """`instance` (`instance_id`) is unique among running daemons: a dead holder with this id preceded us."""
+        super().__init__(database, _NAME, LEASE, instance, process_id)
+        self._renewed_at = 0.0  # by this machine's own clock, which only decides when to renew
+
+    def acquire(self) -> bool:
+        attempted_at = time.monotonic()
+        is_acquired = super().acquire()
+        if is_acquired:
+            self._renewed_at = attempted_at
+        return is_acquired
+
+    def renew(self) -> bool:
+        """Extend the lease during a run; False when it had expired and another process holds it."""
+        return time.monotonic() - self._renewed_at < RENEW.total_seconds() or self.acquire()
+
+    def release(self, *, is_done: bool) -> None:
+        """Expire the lease, so that the next process can take it at once. `is_done`: the run was completed."""
+        ours = (Lease.name == _NAME) & (Lease.holder == self._holder)
+        holder = self._instance + _DONE if is_done else self._holder
+        Lease.update(holder=holder, expires_at=self._in(0)).where(ours).execute()
+
+    def _is_dead(self, holder: str) -> bool:
+        return holder.endswith(_DONE) or super()._is_dead(holder)
+
+    def may_skip(self, period: timedelta) -> bool:
+        """Return whether another daemon completed the last run within this period.
+
+        If so, it is recorded that this daemon works as well: moving the database requires that all others have stopped.
+        """
+        is_recent = Lease.expires_at > self._in(-round(period.total_seconds()))
+        is_over = Lease.expires_at <= self._in(RENEW.seconds)  # else the clock was set back since
+        lease = Lease.get_or_none((Lease.name == _NAME) & is_recent & is_over)
+        if lease is None or not lease.holder.endswith(_DONE) or lease.holder == self._instance + _DONE:
+            return False
+        values = {"name": _SKIPPED, "holder": self._holder, "expires_at": self._in(0)}
+        query: Any = Lease.replace(values)  # type: ignore[no-untyped-call]
+        query.execute()
+        return True
+
 
 log = logging.getLogger(__name__)
 
@@ -247,3 +325,105 @@ class SyncService:
         if time.monotonic() - asked_at > _BUSY_AFTER:
             time.sleep(min((asked_at - self._resumed_at) * _REST, _LONGEST_REST))
         self._resumed_at = time.monotonic()
+
+
+class SyncRequest(Request, frozen=True, kw_only=True):
+    """With `plan`, the run is only simulated."""
+
+    plan: bool = False
+
+
+class SyncConflictFields(Output, frozen=True, kw_only=True):
+    """A field with different values on the two sides, and the side whose value was kept."""
+
+    username: Username
+    field: Annotated[str, Meta(examples=["email"])]
+    kept: Annotated[str, Meta(description="The side whose value was kept.", examples=["plugin"])]
+    why: (
+        Annotated[
+            str,
+            Meta(
+                description="Why both were kept. Of an e-mail: `unproven` (ours is proven, the game's cannot be), "
+                "`taken` (the game's is another user's), `invalid` (the game's is no address), `refused` (AuthMe's "
+                "table cannot hold ours). Of a name: `unfindable` (AuthMe does not find it), `collides` (AuthMe takes "
+                "it for another one), `foreign` (the row may be another person's), `unapproved` (the row of a user who "
+                "is not approved was left open).",
+                examples=["taken"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class SyncErrorFields(Output, frozen=True, kw_only=True):
+    """An error with one row, or with the whole table (`username` null)."""
+
+    username: Username | None
+    error: Annotated[str, Meta(examples=["the name is no player's name"])]
+
+
+class SyncHeldBackFields(Output, frozen=True, kw_only=True):
+    """Changes that were held back because there were too many at once."""
+
+    removed: Count
+    locked: Count
+    edited: Count
+    passwords: Annotated[Count, Meta(description="Passwords that became earlier ones again.")]
+    limit: Annotated[str, Meta(examples=["20 and 5%"])]
+
+
+class SyncAllowlistFields(Output, frozen=True, kw_only=True):
+    """The names added to and removed from the game's allowlist, and what was taken over from it."""
+
+    added: Count
+    removed: Count
+    adopted: Annotated[Count, Meta(description="Players who got a user.")]
+    approved: Annotated[Count, Meta(description="Users who were put on the list in the game.")]
+    taken_off: Annotated[Count, Meta(description="Users who were taken off the list in the game.")]
+    held_back: Annotated[Count, Meta(description="Changes that were held back because there were too many at once.")]
+    limit: Annotated[str, Meta(examples=["20 and 5%"])]
+    unavailable: Annotated[str | None, Meta(description="Why the list cannot be read or written.")]
+    doubt: Annotated[str | None, Meta(description="A player whose UUID contradicts the server's config.")]
+    is_loaded: Annotated[bool, Meta(description="Whether the running server knows the list as it is in the file.")]
+
+
+class SyncReportFields(Output, frozen=True, kw_only=True):
+    """The numbers of changes that were made, or would be made by a planned run."""
+
+    started_at: EpochMilliseconds
+    duration_ms: Count
+    scanned: Count
+    adopted: Count
+    provisioned: Count
+    updated: Count
+    locked: Count
+    restored: Count
+    removed: Count
+    conflicts: list[SyncConflictFields]
+    errors: list[SyncErrorFields]
+    braked: SyncHeldBackFields | None
+    allowlist: Annotated[SyncAllowlistFields | None, Meta(description="Null if nothing was to do.")]
+
+
+class SyncReply(Reply, frozen=True, kw_only=True):
+    """The report of a run. `enabled` is false, and the report empty, if no gate is in force."""
+
+    enabled: bool
+    report: SyncReportFields
+
+
+@ROUTES.add("POST", "/api/admin/sync", Permission.SYNC_RUN, errors.SyncRunning)
+async def run_sync(call: Call, sync: SyncService, gates: Gates, request: SyncRequest) -> SyncReply:
+    """Run the sync of users with AuthMe's players and the game's allowlist now, or report what a run would do."""
+    report = await (sync.plan() if request.plan else sync.run())
+    return SyncReply(
+        message=call.message(_sync_message(report, request.plan) if gates.names else "sync_off"),
+        enabled=bool(gates.names),
+        report=msgspec.convert(report.as_json(), SyncReportFields),
+    )
+
+
+def _sync_message(report: SyncReport, is_plan: bool) -> str:
+    if is_plan:
+        return "sync_planned"
+    return "sync_braked" if report.has_held_back_changes else "sync_done"

@@ -9,8 +9,8 @@ from typing import ParamSpec, TypeVar
 
 from peewee import IntegrityError
 
-from regsvc.accounts.access import Principal
 from regsvc.accounts.decisions import Decisions
+from regsvc.auth.entitlement import Principal
 from regsvc.auth.team_accounts import TeamAccounts, find_codes
 from regsvc.config.host_sections import TeamChat
 from regsvc.core.clock import Clock

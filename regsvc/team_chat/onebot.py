@@ -19,11 +19,14 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
+from tornado.httputil import HTTPServerRequest
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from regsvc.config.host_sections import TeamChat
 from regsvc.core.errors import ChatMessageUnknown, ChatPersonUnknown, Refusal, Unauthorized
 from regsvc.core.http_response import NoResponse
 from regsvc.core.text import shorten
+from regsvc.http.call import BaseHandler
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.team_chat.decisions import ChatReceiver, Click, Person
 from regsvc.team_chat.platform import ONEBOT_PATH, Card, Platform, break_links, strip_marks
@@ -444,3 +447,87 @@ def _read_codes(message: str) -> tuple[str, str | None]:
     for code, character in _ENTITIES:
         text = text.replace(code, character)
     return text.strip(), replied[1] if replied is not None else None
+
+
+# --- WebSocket to which OneBot implementations connect, with the access token in a header or in the query ---
+
+
+_MAX_MESSAGE: Final = 1024 * 1024
+
+
+_PING_INTERVAL: Final = 30.0
+
+
+_ROLES: Final = ("universal", "api", "event")
+
+
+class OneBotHandler(BaseHandler, WebSocketHandler):
+    """Connection of one implementation. A plain GET with the token tells the doctor about the groups."""
+
+    _connections: OneBotConnections
+    _connection: OneBotConnection | None = None
+
+    @property
+    def max_message_size(self) -> int:
+        return _MAX_MESSAGE
+
+    @property
+    def ping_interval(self) -> float:
+        return _PING_INTERVAL
+
+    def check_origin(self, origin: str) -> bool:
+        """Accept any: the token is no cookie, which pages of others could use."""
+        return True
+
+    def initialize(self, connections: Sequence[OneBotConnections]) -> None:
+        self._all_connections = connections
+
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        all_connections, token = self._all_connections, _find_token(self.request)
+        found = next((it for it in all_connections if it.accepts(token)), None)
+        if found is None:
+            for connections in all_connections:
+                connections.refuse()
+            self.set_status(401)
+            self.finish()
+        elif "Upgrade" not in self.request.headers:
+            self.set_header("Content-Type", "application/json")
+            self.finish(msgspec.json.encode(found.states))
+        else:
+            self._connections = found
+            await super().get(*args, **kwargs)
+
+    def open(self, *args: str, **kwargs: str) -> None:
+        self.application.begin(self)
+        headers = self.request.headers
+        role = headers.get("X-Client-Role", "").lower()
+        account = headers.get("X-Self-ID", "")
+        self._connection = OneBotConnection(account, role if role in _ROLES else _ROLES[0], self._send, self.close)
+        self._connections.connect(self._connection)
+
+    def on_message(self, message: str | bytes) -> None:
+        if self._connection is not None:
+            self._connections.receive(self._connection, message)
+
+    def on_connection_close(self) -> None:
+        """Let Tornado call `on_close`; the base class for requests only counts."""
+        WebSocketHandler.on_connection_close(self)
+
+    def on_close(self) -> None:
+        if self._connection is not None:
+            self._connections.disconnect(self._connection)
+        self.application.end(self)
+
+    async def _send(self, text: str) -> None:
+        try:
+            await self.write_message(text)
+        except WebSocketClosedError:
+            raise OSError("closed") from None
+
+
+def _find_token(request: HTTPServerRequest) -> str:
+    """Return the access token; some implementations can send it only in the query, which is never logged."""
+    written = re.fullmatch(r"(?:Bearer|Token)\s+(\S+)", request.headers.get("Authorization", "").strip(), re.IGNORECASE)
+    if written is not None:
+        return written[1]
+    return request.query_arguments.get("access_token", [b""])[-1].decode("utf-8", "replace")

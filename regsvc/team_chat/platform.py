@@ -63,6 +63,7 @@ class MessageGone(Exception):
     """The message was deleted on the platform."""
 
 
+@dataclass(eq=False)
 class Platform(ABC):
     """A chat of the team on one platform: sends messages there, and receives what people do with them.
 
@@ -79,8 +80,7 @@ class Platform(ABC):
     sends_itself: ClassVar[bool] = True
     """Whether any process can send messages; else only the daemon that is connected."""
 
-    def __init__(self, chat: TeamChat) -> None:
-        self.chat = chat
+    chat: TeamChat
 
     @staticmethod
     @abstractmethod

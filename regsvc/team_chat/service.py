@@ -1,17 +1,42 @@
 """The chats of the team, as the config names them: their platforms, and who receives what people do there."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
+import msgspec
+from msgspec import Meta
+
+from regsvc.accounts.team_credentials import CONFIRMATION_REFUSALS, OwnPassword, TeamCredentials
+from regsvc.auth.team_accounts import CODE_VALID, TeamAccounts
 from regsvc.config.host_sections import TeamChat
+from regsvc.core import errors
+from regsvc.core.rights import Permission
 from regsvc.database.lease import TaskLease
+from regsvc.http.messages import (
+    EpochMilliseconds,
+    MessageReply,
+    Output,
+    Password,
+    Reply,
+    Request,
+    Totp,
+    Username,
+    to_reply,
+)
+from regsvc.http.route import ADMIN, PUBLIC, Routes
 from regsvc.team_chat.decisions import ChatReceiver
 from regsvc.team_chat.platform import Platform
 
+ROUTES: Final = Routes()
+
+
 if TYPE_CHECKING:
+    from regsvc.http.call import Call
     from regsvc.team_chat.discord import DiscordInteractions
     from regsvc.team_chat.onebot import OneBotConnections
     from regsvc.team_chat.telegram import TelegramUpdates
@@ -60,10 +85,10 @@ class TeamChats:
     """The chats of the team. Use on the event loop."""
 
     platforms: Mapping[str, Platform]
-    discord: "DiscordInteractions | None"
-    telegram: "Sequence[TelegramUpdates]" = ()
+    discord: DiscordInteractions | None
+    telegram: Sequence[TelegramUpdates] = ()
     """One for each bot: what asks for updates until it is stopped."""
-    onebot: "Sequence[OneBotConnections]" = ()
+    onebot: Sequence[OneBotConnections] = ()
     """One for each access token: what implementations connect to."""
 
     def close(self) -> None:
@@ -88,7 +113,7 @@ def open_chats(
     return TeamChats(platforms, discord, telegram, onebot)
 
 
-def _receive_from_discord(platforms: Mapping[str, Platform], receiver: ChatReceiver) -> "DiscordInteractions":
+def _receive_from_discord(platforms: Mapping[str, Platform], receiver: ChatReceiver) -> DiscordInteractions:
     from regsvc.team_chat.discord import Discord, DiscordInteractions
 
     channels = [platform for platform in platforms.values() if isinstance(platform, Discord)]
@@ -97,7 +122,7 @@ def _receive_from_discord(platforms: Mapping[str, Platform], receiver: ChatRecei
 
 def _receive_from_telegram(
     platforms: Mapping[str, Platform], receiver: ChatReceiver, make_lease: Callable[[str, timedelta], TaskLease]
-) -> "list[TelegramUpdates]":
+) -> list[TelegramUpdates]:
     from regsvc.team_chat.telegram import Telegram, TelegramUpdates
 
     return [
@@ -120,7 +145,7 @@ def name_conflict(token: str) -> str:
     return f"{_lease_name(token)}:conflict"
 
 
-def _receive_from_onebot(platforms: Mapping[str, Platform], receiver: ChatReceiver) -> "list[OneBotConnections]":
+def _receive_from_onebot(platforms: Mapping[str, Platform], receiver: ChatReceiver) -> list[OneBotConnections]:
     from regsvc.team_chat.onebot import OneBot, OneBotConnections
 
     hasten = receiver.decisions.queue.hasten
@@ -134,3 +159,93 @@ def _by_token(platforms: Mapping[str, Platform], kind: type[AnyPlatform]) -> dic
         if isinstance(platform, kind):
             found.setdefault(platform.chat.token, []).append(platform)
     return found
+
+
+PlatformName = Annotated[str, Meta(min_length=1, max_length=16, examples=["discord"])]
+
+
+class TeamAccountFields(Output, frozen=True, kw_only=True):
+    """An account on a chat platform, and the member of the team for whom it acts."""
+
+    username: Username
+    platform: PlatformName
+    account_name: Annotated[str, Meta(examples=["olivia"])]
+    linked_at: EpochMilliseconds
+
+
+class TeamChatReply(Reply, frozen=True, kw_only=True):
+    """The platforms that are configured, and the linked accounts: all for those who manage the team, else one's own."""
+
+    platforms: list[PlatformName]
+    accounts: list[TeamAccountFields]
+
+
+class ChatCodeReply(Reply, frozen=True, kw_only=True):
+    """The code is in this reply only, and links one account."""
+
+    code: Annotated[str, Meta(examples=["K7M2QX9T"])]
+    valid_seconds: Annotated[int, Meta(examples=[600])]
+
+
+class ChatUnlinkRequest(Request, frozen=True, kw_only=True):
+    username: Username
+    platform: PlatformName
+
+
+@ROUTES.add("POST", "/api/team-chat/discord", PUBLIC, errors.Unauthorized, has_large_body=True)
+async def receive_from_discord(call: Call, team_chat: TeamChats) -> None:
+    """Answer an interaction that Discord posts: its documentation describes body and response.
+
+    401 unless the headers `X-Signature-Ed25519` and `X-Signature-Timestamp` prove that it is from Discord, new, and
+    not older than five minutes.
+    """
+    discord = team_chat.discord
+    if discord is None:
+        raise errors.Unauthorized
+    headers = call.request.headers
+    signature, timestamp = headers.get("X-Signature-Ed25519", ""), headers.get("X-Signature-Timestamp", "")
+    response = await discord.receive(signature, timestamp, call.request.body)
+    call.finish(msgspec.json.encode(response))
+
+
+@ROUTES.add("GET", "/api/admin/team-chat", ADMIN)
+async def show_team_chat(call: Call, team_accounts: TeamAccounts) -> TeamChatReply:
+    """List the chat platforms on which the team decides, and the accounts that are linked."""
+    session = call.require_admin()
+    of_all = session.rights.may(Permission.TEAM_MANAGE)
+    accounts = await call.run(team_accounts.list_accounts, None if of_all else session.user_id)
+    return TeamChatReply(
+        platforms=sorted({chat.platform for chat in call.config.team_chats}),
+        accounts=[to_reply(TeamAccountFields, account) for account in accounts],
+    )
+
+
+class ChatCodeRequest(Request, frozen=True, kw_only=True):
+    """One's own password, and a code of the second factor if there is one."""
+
+    current_password: Password | None = None
+    totp: Totp | None = None
+
+
+@ROUTES.add("POST", "/api/admin/team-chat/code", ADMIN, errors.Forbidden, *CONFIRMATION_REFUSALS)
+async def make_chat_code(call: Call, team_credentials: TeamCredentials, request: ChatCodeRequest) -> ChatCodeReply:
+    """Make a code that links a chat account to yourself, once and within ten minutes. API tokens cannot.
+
+    The account outlives your session, so the request has your password (`currentPassword`), and a code of your second
+    factor if you have one (`totp`). You are mailed.
+    """
+    own = OwnPassword(request.current_password, request.totp)
+    issue = team_credentials.issue_chat_code
+    code = await issue(call.require_admin(), call.principal, own, call.caller)
+    return ChatCodeReply(message=call.message("chat_code"), code=code, valid_seconds=int(CODE_VALID.total_seconds()))
+
+
+@ROUTES.add("POST", "/api/admin/team-chat/unlink", ADMIN, errors.Forbidden, errors.UserNotFound)
+async def unlink_chat_account(call: Call, team_accounts: TeamAccounts, request: ChatUnlinkRequest) -> MessageReply:
+    """End the link of a chat account: your own, or any for those who manage the team."""
+    by = call.principal
+    is_own = not by.is_token and request.username.lower() == by.username.lower()
+    if not is_own and not by.rights.may(Permission.TEAM_MANAGE):
+        raise errors.Forbidden(permission=Permission.TEAM_MANAGE)
+    await call.run(team_accounts.unlink, request.username, request.platform, by.actor)
+    return MessageReply(message=call.message("chat_account_unlinked", username=request.username))

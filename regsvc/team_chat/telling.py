@@ -182,38 +182,32 @@ class _PersonalMessage:
     text: str
 
 
+@dataclass(frozen=True)
 class Cards:
     """Maker of cards: what messages show of an application, as far as the chat is to be told."""
 
-    def __init__(
-        self,
-        users: UserList,
-        find_questionnaire: Callable[[int], QuestionnaireResult | None],
-        translations: Translations,
-        base_url: str,
-    ) -> None:
-        self._users = users
-        self._find_questionnaire = find_questionnaire
-        self._translations = translations
-        self._base_url = base_url
+    users: UserList
+    find_questionnaire: Callable[[int], QuestionnaireResult | None]
+    translations: Translations
+    base_url: str
 
     def version_of(self, user: User) -> str:
         """Return the checksum of the answers of an applicant, and of which applicant it is."""
-        result = self._find_questionnaire(user.id)
+        result = self.find_questionnaire(user.id)
         answers = [(it.question, it.answers) for it in result.answers] if result is not None else []
         conversation = [(it.question, it.answer) for it in find_questions([user]).get(user.id, []) if it.answer]
         return sha256(json.dumps([user.id, answers, conversation]).encode()).hexdigest()[:12]
 
     def make(self, user: User, number: int, platform: Platform, language: str) -> Card:
         """Return the card of an application as it is now."""
-        entry = self._users.find_user(user.username)
+        entry = self.users.find_user(user.username)
         assert entry is not None, "the caller has just loaded the user"
-        words = _Words(self._translations, language, platform.escape)
+        words = _Words(self.translations, language, platform.escape)
         status = self.describe_status(user, words)
         is_open = user.status == PENDING
         lines = [] if status is None else [status]
         lines += self._facts(user, entry, platform.chat, words) if is_open else []
-        is_named, queue = "name" in platform.chat.tells, f"{self._base_url}/admin#queue"
+        is_named, queue = "name" in platform.chat.tells, f"{self.base_url}/admin#queue"
         return Card(
             number,
             words("application", username=words.quote(user.username, _MAX_NAME) if is_named else f"#{number}"),
@@ -225,12 +219,12 @@ class Cards:
 
     def close(self, card_of: Card, key: str, platform: Platform, language: str) -> Card:
         """Return the card of an application about which there is nothing to decide in this message any more."""
-        words = _Words(self._translations, language, platform.escape)
+        words = _Words(self.translations, language, platform.escape)
         return Card(card_of.number, card_of.title, (words(key),), card_of.url, card_of.version)
 
     def deleted(self, row: TeamChatMessage, platform: Platform, language: str) -> Card:
         """Return the card of an application that is gone."""
-        words = _Words(self._translations, language, platform.escape)
+        words = _Words(self.translations, language, platform.escape)
         return Card(row.id, words("application", username=f"#{row.id}"), (words("deleted"),), "", row.version)
 
     def describe_status(self, user: User, words: "_Words") -> str | None:
@@ -239,14 +233,14 @@ class Cards:
             return None
         by = words.quote(user.reviewed_by or "", _MAX_NAME)
         line = words(f"decided_{user.status}", by=by)
-        reason = self._translations.reason(user.reason, words.language)
+        reason = self.translations.reason(user.reason, words.language)
         return line if not reason else f"{line} {words.quote(reason)}"
 
     def _facts(self, user: User, entry: UserListItem, chat: TeamChat, words: "_Words") -> Iterator[str]:
-        result = self._find_questionnaire(user.id)
+        result = self.find_questionnaire(user.id)
         if "score" in chat.tells and result is not None:
             facts = {"score": result.score, "max_score": result.max_score, "pass_score": result.pass_score}
-            yield self._translations.text("questionnaire.points", words.language, **facts)
+            yield self.translations.text("questionnaire.points", words.language, **facts)
         for signal in entry.signals if "signals" in chat.tells else ():
             yield words.describe(signal, tells_names="name" in chat.tells)
         for asked in find_questions([user]).get(user.id, []):
@@ -258,16 +252,16 @@ class Cards:
             yield f"{words.quote(answered.question)} — {words.quote(answer)}"
 
 
+@dataclass(frozen=True)
 class _Words:
     """Texts of `[team_chat]` in one language, and those of other people, escaped."""
 
-    def __init__(self, translations: Translations, language: str, escape: Callable[[str], str]) -> None:
-        self._translations = translations
-        self.language = language
-        self._escape = escape
+    translations: Translations
+    language: str
+    escape: Callable[[str], str]
 
     def __call__(self, key: str, /, **facts: object) -> str:
-        return self._translations.text(f"team_chat.{key}", self.language, **facts)
+        return self.translations.text(f"team_chat.{key}", self.language, **facts)
 
     def describe(self, signal: Signal, *, tells_names: bool) -> str:
         """Return a signal as /admin words it, with the names of the others, and whether they were banned.
@@ -276,18 +270,18 @@ class _Words:
         """
         if signal.kind == "earlier_rejection":
             return self("rejected_before", count=signal.count)
-        found = ", ".join(self._translations.text(f"page.admin.source_{it}", self.language) for it in signal.sources)
+        found = ", ".join(self.translations.text(f"page.admin.source_{it}", self.language) for it in signal.sources)
         facts = {"count": signal.count, "from": found, "seconds": signal.seconds, "usual": signal.usual_seconds}
-        text = self._translations.text(f"page.admin.signal_{signal.kind}", self.language, **facts)
+        text = self.translations.text(f"page.admin.signal_{signal.kind}", self.language, **facts)
         others = (
-            f"{self.quote(it.username, _MAX_NAME)} ({self._translations.text(f'status.{it.status}', self.language)})"
+            f"{self.quote(it.username, _MAX_NAME)} ({self.translations.text(f'status.{it.status}', self.language)})"
             for it in (signal.users if tells_names else ())
         )
         return f"{text} {', '.join(others)}".rstrip()
 
     def quote(self, text: str, length: int = _MAX_LINE) -> str:
         """Return another person's text, cut and escaped."""
-        return self._escape(shorten(text, length))
+        return self.escape(shorten(text, length))
 
 
 def _fit(lines: Sequence[str], longest: int) -> Iterator[str]:
@@ -301,33 +295,25 @@ def _fit(lines: Sequence[str], longest: int) -> Iterator[str]:
         yield line
 
 
+@dataclass(frozen=True)
 class TeamChatTransport(Transport):
     """Transport that brings the chats up to date about a user, and tells applicants of decisions."""
 
     noun: ClassVar[str] = "chat message"
 
-    def __init__(
-        self,
-        platforms: Mapping[str, Platform],
-        queue: TeamChatQueue,
-        cards: Cards,
-        translations: Translations,
-        server_name: str,
-        now: Clock,
-    ) -> None:
-        """`platforms`: by the names of their chats."""
-        self._platforms = platforms
-        self._queue = queue
-        self._cards = cards
-        self._translations = translations
-        self._server_name = server_name
-        self._now = now
+    platforms: Mapping[str, Platform]
+    """By the names of their chats."""
+    queue: TeamChatQueue
+    cards: Cards
+    translations: Translations
+    server_name: str
+    now: Clock
 
     def prepare(self, message: OutboxEntry) -> "_Plan | _PersonalMessage | None":
         payload = json.loads(message.payload or "{}")
         if "account" in payload:
             return self._write(message, payload)
-        platform = self._platforms.get(message.recipient)
+        platform = self.platforms.get(message.recipient)
         if platform is None:
             raise Drop("this chat is not configured any more")
         if message.template == _UPDATE:
@@ -336,7 +322,7 @@ class TeamChatTransport(Transport):
             row = TeamChatMessage.get_or_none(TeamChatMessage.id == payload["test"], TeamChatMessage.user_id == 0)
             if row is None:
                 raise Drop("there is a newer test")
-            card = make_test_card(int(row.id), self._translations, message.language, TEST, label=platform.labels)
+            card = make_test_card(int(row.id), self.translations, message.language, TEST, label=platform.labels)
             return _Plan(platform, [_Step(card, row, is_new=True)])
         plan = _Plan(platform, list(self._list_steps(message, platform, payload["username"])))
         if not plan.steps:
@@ -377,7 +363,7 @@ class TeamChatTransport(Transport):
         rows = TeamChatMessage.select().where(TeamChatMessage.username_key == key, TeamChatMessage.is_open)
         for other in rows.where(TeamChatMessage.chat == platform.chat.name):
             if other.remote_id is not None and (user is None or other.user_id != user.id):
-                yield _Step(self._cards.deleted(other, platform, language), other, is_new=False)
+                yield _Step(self.cards.deleted(other, platform, language), other, is_new=False)
         if user is None:
             return
         own = (TeamChatMessage.chat == platform.chat.name) & (TeamChatMessage.user_id == user.id)
@@ -385,10 +371,10 @@ class TeamChatTransport(Transport):
         if row is None and user.status != PENDING:
             return
         row = row or self._create_row(platform.chat, user)
-        card = self._cards.make(user, int(row.id), platform, language)
+        card = self.cards.make(user, int(row.id), platform, language)
         if card.labels and (row.remote_id is None or message.template in _NEWS):
             if row.remote_id is not None and row.is_open:
-                yield _Step(self._cards.close(card, "moved", platform, language), row, is_new=False)
+                yield _Step(self.cards.close(card, "moved", platform, language), row, is_new=False)
             yield _Step(card, row, is_new=True)
         elif row.remote_id is not None and row.shown != card.digest:
             yield _Step(card, row, is_new=False)
@@ -401,21 +387,21 @@ class TeamChatTransport(Transport):
             shown="",
             version="",
             is_open=True,
-            changed_at=self._now(),
+            changed_at=self.now(),
         )
 
     def _write(self, message: OutboxEntry, payload: Mapping[str, Any]) -> _PersonalMessage:
         """Return what a player is told on the first chat of the platform. Raises `Drop`."""
-        platform = next((it for it in self._platforms.values() if it.chat.platform == message.recipient_key), None)
+        platform = next((it for it in self.platforms.values() if it.chat.platform == message.recipient_key), None)
         if platform is None:
             raise Drop("this platform is not configured any more")
-        words = _Words(self._translations, self._translations.offered_for(message.language), platform.escape)
+        words = _Words(self.translations, self.translations.offered_for(message.language), platform.escape)
         facts = {}
         if "place" in payload:
-            facts["where"] = self._translations.place(payload["place"], None, words.language)
-            facts["when"] = self._translations.moment(from_epoch_ms(payload["at"]), words.language, self._now())
-        text = words(message.template, server=words.quote(self._server_name), **facts)
-        reason = self._translations.reason(payload["reason"], words.language)
+            facts["where"] = self.translations.place(payload["place"], None, words.language)
+            facts["when"] = self.translations.moment(from_epoch_ms(payload["at"]), words.language, self.now())
+        text = words(message.template, server=words.quote(self.server_name), **facts)
+        reason = self.translations.reason(payload["reason"], words.language)
         return _PersonalMessage(
             platform, payload["account"], text if not reason else f"{text}\n{words.quote(reason, 1000)}"
         )

@@ -54,21 +54,19 @@ class ChatAccount:
         return f"{self.platform}:{self.id}"
 
 
+@dataclass(frozen=True)
 class ChatLinks:
     """Chat links: create, claim, find and delete them."""
 
-    def __init__(
-        self, secrets: DerivedSecrets, audit: Audit, webhook: WebhookQueue, limits: DurableLimits, now: Clock
-    ) -> None:
-        self._secrets = secrets
-        self._audit = audit
-        self._webhook = webhook
-        self._limits = limits
-        self._now = now
+    secrets: DerivedSecrets
+    audit: Audit
+    webhook: WebhookQueue
+    limits: DurableLimits
+    now: Clock
 
     def token_hash(self, token: str) -> str:
         """Return the stored hash of a link token."""
-        return self._secrets.digest("link token", token)
+        return self.secrets.digest("link token", token)
 
     # --- finding ---
 
@@ -148,13 +146,13 @@ class ChatLinks:
 
     def purge_expired(self) -> int:
         """Delete unclaimed links that have expired and return their number."""
-        redate(self._now(), ChatLink.linked_at)
-        is_expired = ChatLink.user.is_null() & (ChatLink.linked_at <= self._now() - CLAIM_TIMEOUT)
+        redate(self.now(), ChatLink.linked_at)
+        is_expired = ChatLink.user.is_null() & (ChatLink.linked_at <= self.now() - CLAIM_TIMEOUT)
         return int(ChatLink.delete().where(is_expired).execute())
 
     def _active(self, tokens: Sequence[str]) -> Any:
         hashes = [self.token_hash(token) for token in tokens]
-        is_active = ChatLink.linked_at > self._now() - CLAIM_TIMEOUT
+        is_active = ChatLink.linked_at > self.now() - CLAIM_TIMEOUT
         return ChatLink.select().where(ChatLink.token_hash.in_(hashes), is_active).order_by(ChatLink.id.desc())
 
     def _find_unclaimed(self, tokens: Sequence[str]) -> ChatLink | None:
@@ -169,7 +167,7 @@ class ChatLinks:
         """
         before = self.find_of(user.id)
         if by.ip is not None and (before is None or before.key != account.key):  # an import is no client
-            self._limits.hit("chat.link", user.username_key, _LIMITS)
+            self.limits.hit("chat.link", user.username_key, _LIMITS)
         holder = _find_holder(account)
         if holder is not None and holder.id != user.id:
             if holder.status != REJECTED:
@@ -192,16 +190,16 @@ class ChatLinks:
             avatar=account.avatar,
             global_name=account.global_name,
             token_hash=token_hash,
-            linked_at=self._now(),
+            linked_at=self.now(),
             **owner,
         )
 
     def _record(self, action: str, account: ChatAccount, user: User, by: Actor, why: str | None = None) -> None:
         detail = {"platform": account.platform, "account": account.id} | ({"why": why} if why else {})
-        self._audit.record(action, by, user.username, detail)
+        self.audit.record(action, by, user.username, detail)
         told = describe_chat(account.platform, account.id, account.username)
         event: WebhookEvent = "chat_linked" if action == "chat.linked" else "chat_unlinked"
-        self._webhook.enqueue(event, user.username, user.status, chat=told)
+        self.webhook.enqueue(event, user.username, user.status, chat=told)
 
 
 def find_linked_owner(address: EmailAddress) -> User | None:

@@ -4,28 +4,45 @@ It does not identify other people: operators are not named, and IP addresses app
 contains no secrets in any form.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from msgspec import Meta
+
+from regsvc.auth.rate_limits import StatusRateLimits
+from regsvc.core import errors
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Unauthorized
 from regsvc.database.audit import AUTOMATED_ACTORS, Audit, AuditRecord
 from regsvc.database.models import User
-from regsvc.notifications.mail.history import MailEntry
+from regsvc.http.messages import Email, EpochMilliseconds, Language, Output, Platform, Reply, Status, Username, to_reply
+from regsvc.http.route import USER, Routes
+from regsvc.notifications.mail.history import Fate, MailEntry, MailName
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.notes import NoteRecord, list_notes
 from regsvc.users.questions import QuestionRecord, list_questions
 from regsvc.users.user_details import (
+    Address,
+    AskedFields,
+    ClientFields,
     ClientRecord,
+    GameAddressFields,
     GameAddressRecord,
+    ListedFields,
     ListedRecord,
+    Origin,
+    PlayerFields,
     PlayerRecord,
     QuestionnaireResult,
     ReviewRecord,
+    SessionFields,
     SessionRecord,
+    Transition,
     find_listed,
     find_player,
     list_clients,
@@ -34,6 +51,12 @@ from regsvc.users.user_details import (
     list_own_reviews,
     list_sessions,
 )
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 MAX_RECORDS: Final = 1000
 """Maximum number of records of one kind."""
@@ -208,3 +231,129 @@ def _kind_of(operator: str) -> str:
     if not operator:
         return NOBODY
     return SYSTEM if operator.lower() in AUTOMATED_ACTORS or operator.startswith("cli:") else OPERATOR
+
+
+class ExportedUser(Output, frozen=True, kw_only=True):
+    """The account itself."""
+
+    username: Username
+    email: Email | None
+    is_email_verified: bool
+    status: Status
+    language: Language | None
+    platform: Platform
+    origin: Origin
+    registered_at: EpochMilliseconds
+    registration_ip: Address | None
+    invited_by: Annotated[str | None, Meta(description="operator or system: whose invitation was used.")]
+    reason: str | None
+    reviewed_at: EpochMilliseconds | None
+    password_set_at: EpochMilliseconds | None
+    last_login_at: EpochMilliseconds | None
+    totp_enabled_at: Annotated[
+        EpochMilliseconds | None, Meta(description="When the second factor was set up here; null: it was not.")
+    ]
+
+
+class ExportedAnswer(Output, frozen=True, kw_only=True):
+    """A question as it was asked, with the answers, but without their points."""
+
+    question: Annotated[str, Meta(examples=["What do you do?"])]
+    answers: Annotated[list[str], Meta(examples=[["I talk to the player."]])]
+
+
+class ExportedReview(Output, frozen=True, kw_only=True):
+    """A decision about the account."""
+
+    transition: Transition
+    status_before: Status
+    status_after: Status | None
+    reason: str | None
+    ban_expires_at: EpochMilliseconds | None
+    reviewed_at: EpochMilliseconds
+    answers: Annotated[list[ExportedAnswer] | None, Meta(description="The answers that the decision was about.")]
+
+
+class ExportedNote(Output, frozen=True, kw_only=True):
+    """A note that the team wrote about the user."""
+
+    text: Annotated[str, Meta(examples=["Plays with Bob."])]
+    created_at: EpochMilliseconds
+
+
+class ExportedMail(Output, frozen=True, kw_only=True):
+    """A mail to the user, without its text: that is rendered when the mail is sent, and not stored."""
+
+    template: MailName
+    to: Email
+    language: Language
+    created_at: EpochMilliseconds
+    state: Fate
+    done_at: EpochMilliseconds | None
+
+
+class ExportedAudit(Output, frozen=True, kw_only=True):
+    """An action by or on the user. `nobody`: the actor is unknown, such as the client of a failed login."""
+
+    action: Annotated[str, Meta(examples=["user.logged_in"])]
+    by: Annotated[str, Meta(extra_json_schema={"enum": ["you", "operator", "system", "nobody"]}, examples=["you"])]
+    timestamp: EpochMilliseconds
+    ip: Address | None
+    occurrences: Annotated[int, Meta(ge=1, examples=[1])]
+    detail: dict[str, Any] | None
+
+
+class ExportedChat(Output, frozen=True, kw_only=True):
+    """The linked chat account."""
+
+    platform: Annotated[str, Meta(examples=["discord"])]
+    id: Annotated[str, Meta(examples=["80351110224678912"])]
+    username: Annotated[str, Meta(examples=["alice"])]
+    discriminator: Annotated[str, Meta(examples=["0"])]
+    avatar: str | None
+    global_name: str | None
+
+
+class ExportedQuestionnaire(Output, frozen=True, kw_only=True):
+    """The questionnaire that the user registered with."""
+
+    score: Annotated[int, Meta(examples=[80])]
+    max_score: Annotated[int, Meta(examples=[100])]
+    pass_score: Annotated[int, Meta(examples=[60])]
+    is_passed: bool
+    submitted_at: EpochMilliseconds
+    answers: list[ExportedAnswer]
+
+
+class ExportUserReply(Reply, frozen=True, kw_only=True):
+    """All data stored about the user, newest first. The lists named in `truncated` are incomplete."""
+
+    exported_at: EpochMilliseconds
+    user: ExportedUser
+    reviews: list[ExportedReview]
+    notes: list[ExportedNote]
+    questions: list[AskedFields]
+    sessions: list[SessionFields]
+    clients: list[ClientFields]
+    game_addresses: list[GameAddressFields]
+    mails: list[ExportedMail]
+    audits: list[ExportedAudit]
+    chat: ExportedChat | None
+    questionnaire: ExportedQuestionnaire | None
+    player: PlayerFields | None
+    listed: ListedFields | None
+    truncated: Annotated[list[str], Meta(examples=[[]])]
+
+
+@ROUTES.add("GET", "/api/user/export", USER, errors.RateLimited)
+async def export_user(call: Call, status_limits: StatusRateLimits, user_export: UserExport) -> ExportUserReply:
+    """Export all data stored about you, without secrets and without data of other people."""
+    status_limits.hit(call.address)
+    export = await call.run(user_export.export, call.require_session())
+    return to_reply(
+        ExportUserReply,
+        export,
+        message=call.message("exported"),
+        user=to_reply(ExportedUser, export.user, reason=call.word_reason(export.user.reason)),
+        reviews=[to_reply(ExportedReview, review, reason=call.word_reason(review.reason)) for review in export.reviews],
+    )

@@ -1,18 +1,31 @@
 """Notes that the team writes about users; like reviews they are kept by name and address after a user is gone."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Final
 
+from msgspec import Meta
 from peewee import Database
 
 from regsvc.auth.rate_limits import DurableLimits, team_writes
+from regsvc.core import errors
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.errors import InvalidField, TooManyNotes, UserNotFound
+from regsvc.core.rights import Permission
 from regsvc.core.text import clean_lines, name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows, upsert_query
 from regsvc.database.models import Note, Reader, User
+from regsvc.http.messages import MessageReply, Reply, Request, Username
+from regsvc.http.route import Routes
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 MAX_NOTE: Final = 2000
 MAX_NOTES: Final = 100
@@ -31,14 +44,14 @@ class NoteRecord:
     is_same_user: bool
 
 
+@dataclass(frozen=True)
 class Notes:
     """Notes of the team. Blocking: for a worker thread."""
 
-    def __init__(self, database: Database, limits: DurableLimits, audit: Audit, now: Clock) -> None:
-        self._database = database
-        self._limits = limits
-        self._audit = audit
-        self._now = now
+    database: Database
+    limits: DurableLimits
+    audit: Audit
+    now: Clock
 
     def read(self, username: str, by: Actor) -> list[str]:
         """Note that a member of the team has this user open, or "" for nobody; return who else has.
@@ -46,7 +59,7 @@ class Notes:
         Each member has one row, which counts for half a minute: it is in the database, so that all daemons agree, and a
         closed browser needs to say nothing.
         """
-        now, key = self._now(), name_key(by.name)
+        now, key = self.now(), name_key(by.name)
         name = name_key(username)[:MAX_NAME]  # lower case may be longer: no user has such a name
         row = {Reader.reader: key, Reader.name: by.name, Reader.username_key: name, Reader.seen_at: now}
         overwrite = (Reader.name, Reader.username_key, Reader.seen_at)
@@ -60,7 +73,7 @@ class Notes:
 
     def forget_readers(self) -> int:
         """Delete what members of the team read when they closed their browsers; return how many it was."""
-        return int(Reader.delete().where(Reader.seen_at <= self._now() - READS_FOR).execute())
+        return int(Reader.delete().where(Reader.seen_at <= self.now() - READS_FOR).execute())
 
     def add(self, username: str, written: str, by: Actor, member: str = "") -> str:
         """Add a note and return the user's name. `member`: the name of the member of the team whose limit counts.
@@ -71,25 +84,25 @@ class Notes:
         text = clean_lines(written).strip()
         if not 0 < len(text) <= MAX_NOTE:
             raise InvalidField("text")
-        with self._database.atomic():
+        with self.database.atomic():
             key = name_key(username)
-            select_rows(self._database, User, [User.id], User.username_key, [key], for_update=True)
+            select_rows(self.database, User, [User.id], User.username_key, [key], for_update=True)
             user = User.get_or_none(User.username_key == key)
             if user is None:
                 raise UserNotFound
             about = (Note.username_key == key) & (Note.user_id == user.id)  # the name has an index
             if Note.select().where(about).count() >= MAX_NOTES:
                 raise TooManyNotes
-            self._limits.hit_all(team_writes(member))
+            self.limits.hit_all(team_writes(member))
             Note.insert(
                 user_id=user.id,
                 username_key=user.username_key,
                 email_key=user.proven_key,
                 author=by.name,
                 text=text,
-                created_at=to_milliseconds(self._now()),
+                created_at=to_milliseconds(self.now()),
             ).execute()
-            self._audit.record("user.note_added", by, user.username)
+            self.audit.record("user.note_added", by, user.username)
         return str(user.username)
 
 
@@ -100,3 +113,43 @@ def list_notes(user: User, limit: int) -> list[NoteRecord]:
         belongs = belongs | (Note.email_key == user.proven_key)
     rows = Note.select().where(belongs).order_by(Note.id.desc()).limit(limit)
     return [NoteRecord(row.text, row.author, row.created_at, row.user_id == user.id) for row in rows]
+
+
+class NoteRequest(Request, frozen=True, kw_only=True):
+    """A note about a user, for the team."""
+
+    username: Username
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_NOTE, examples=["Plays with Bob."])]
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/note",
+    Permission.USERS_REVIEW,
+    errors.UserNotFound,
+    errors.TooManyNotes,
+    errors.RateLimited,
+)
+async def add_note(call: Call, notes: Notes, request: NoteRequest) -> MessageReply:
+    """Write a note about a user. Players are not shown notes, but the export of their data has them."""
+    by, add = call.principal, notes.add
+    username = await call.run(add, request.username, request.text, by.actor, by.username)
+    return MessageReply(message=call.message("note_added", username=username))
+
+
+class ReadingRequest(Request, frozen=True, kw_only=True):
+    """The user who is open at the caller's; empty: nobody."""
+
+    username: Username = ""
+
+
+class ReadersReply(Reply, frozen=True, kw_only=True):
+    """The others of the team who have the user open."""
+
+    readers: Annotated[list[str], Meta(examples=[["Olivia"]])]
+
+
+@ROUTES.add("POST", "/api/admin/user/reading", Permission.USERS_READ)
+async def note_reading(call: Call, notes: Notes, request: ReadingRequest) -> ReadersReply:
+    """Tell that you have a user open, every ten seconds, and learn who else has. It is forgotten after thirty."""
+    return ReadersReply(readers=await call.run(notes.read, request.username, call.principal.actor))

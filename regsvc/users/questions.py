@@ -37,14 +37,14 @@ class QuestionRecord:
     """JSON of the answers to the questionnaire that the question is about."""
 
 
+@dataclass(frozen=True)
 class Questions:
     """Questions to applicants, and their answers. Blocking: for a worker thread."""
 
-    def __init__(self, mail_queue: MailQueue, webhook: WebhookQueue, audit: Audit, now: Clock) -> None:
-        self._mail_queue = mail_queue
-        self._webhook = webhook
-        self._audit = audit
-        self._now = now
+    mail_queue: MailQueue
+    webhook: WebhookQueue
+    audit: Audit
+    now: Clock
 
     def ask(self, user: User, written: str, by: Actor) -> bool:
         """Ask a pending user, who then has to answer; returns whether they are mailed.
@@ -59,10 +59,10 @@ class Questions:
             raise WrongStatus(user.status)
         asked = list(AskedQuestion.select().where(_is_about(user)).order_by(AskedQuestion.id))
         if user.asked_at is not None and asked and asked[-1].question == text:
-            return self._mail_queue.can_reach(user)
+            return self.mail_queue.can_reach(user)
         if len(asked) >= MAX_QUESTIONS:
             raise TooManyQuestions
-        moment = to_milliseconds(self._now())
+        moment = to_milliseconds(self.now())
         question_id = AskedQuestion.insert(
             user_id=user.id,
             username_key=user.username_key,
@@ -73,9 +73,9 @@ class Questions:
             asked_at=moment,
         ).execute()
         _note(user, asked_at=moment, answered_at=None)
-        self._audit.record("user.asked", by, user.username)
-        self._webhook.enqueue("question_asked", user.username, user.status)
-        return self._mail_queue.send(user, "asked", question_id)
+        self.audit.record("user.asked", by, user.username)
+        self.webhook.enqueue("question_asked", user.username, user.status)
+        return self.mail_queue.send(user, "asked", question_id)
 
     def answer(self, user: User, written: str, by: Actor) -> bool:
         """Store the answer to the newest question; returns False if the application was decided before.
@@ -91,12 +91,12 @@ class Questions:
         is_pending = user.status == PENDING
         if newest is None or newest.answered_at is not None or (is_pending and user.asked_at is None):
             raise NothingAsked
-        moment = to_milliseconds(self._now())
+        moment = to_milliseconds(self.now())
         AskedQuestion.update(answer=text, answered_at=moment).where(AskedQuestion.id == newest.id).execute()
         if is_pending:
             _note(user, asked_at=None, answered_at=moment)
-        self._audit.record("user.question_answered", by, user.username)
-        self._webhook.enqueue("question_answered", user.username, user.status)
+        self.audit.record("user.question_answered", by, user.username)
+        self.webhook.enqueue("question_answered", user.username, user.status)
         return is_pending
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import IPv4Address, ip_address
 from statistics import median
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
+from msgspec import Meta
 from peewee import MySQLDatabase
 
 from plugin_bridge.authme.players import Players, PlayersUnavailable
@@ -19,6 +20,7 @@ from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms
 from regsvc.core.text import name_key
 from regsvc.database.bulk import select_rows, upsert_query
 from regsvc.database.models import BANNED, REJECTED, PlayerAddress, Review, User
+from regsvc.http.messages import Output, Status, Username
 
 _MAX_REVIEWS: Final = 10_000  # for the names and addresses of one page together
 _MAX_ROWS: Final = 1_500  # of all networks of a page together
@@ -408,3 +410,35 @@ def _text_ranges(network: Network) -> Iterator[tuple[str, str]]:
                 starts.add(":".join(groups[:begin]) + ":" + "".join(f":{group}" for group in groups[end:]))
     for start in starts:
         yield f"{start}:", f"{start};"  # the character after the colon
+
+
+class NeighbourFields(Output, frozen=True, kw_only=True):
+    """Another user whom a signal is about."""
+
+    username: Username
+    status: Status
+
+
+class SignalFields(Output, frozen=True, kw_only=True):
+    """A fact about an applicant, which refuses nobody; `users` are at most 5, banned ones first."""
+
+    kind: Annotated[
+        str,
+        Meta(
+            extra_json_schema={"enum": list(get_args(Kind))},
+            description="`same_address`, `same_network`: others had the address, or one of its IPv4 /24 or IPv6 /64. "
+            "`same_email`: the proven address was another name's. `earlier_ban`, `earlier_rejection`: of the name or "
+            "the proven address. `look_alike`: others' names differ by I, l and 1 or O and 0 alone. `game_first`: "
+            "registered in the game. `no_email`, `unproven_email`: where addresses have to be proven. `fast_answers`: "
+            "within a tenth of the usual time. `minecraft_account`, `no_minecraft_account`: whether the name is one's.",
+            examples=["same_network"],
+        ),
+    ]
+    count: Annotated[int, Meta(ge=0, examples=[1], description="Of other users, or of earlier decisions.")]
+    users: list[NeighbourFields]
+    sources: Annotated[
+        list[Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Source))})]],
+        Meta(description="Where the others had the address.", examples=[["registration"]]),
+    ]
+    seconds: Annotated[int | None, Meta(description="Of `fast_answers`: from the proof of the address to the answers.")]
+    usual_seconds: Annotated[int | None, Meta(description="Of `fast_answers`: the median of recent applications.")]

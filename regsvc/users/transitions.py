@@ -7,7 +7,7 @@ same few statements. The player's row follows by the reconciler. Everything runs
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -225,6 +225,7 @@ class _Decision:
         return f"user.{TRANSITIONS[self.name].event}", self.user.username, detail
 
 
+@dataclass(frozen=True)
 class Transitions:
     """Transitions, applied to our users.
 
@@ -233,25 +234,15 @@ class Transitions:
     changed one of the users first, and `UserNotFound` where one was deleted; the caller then rolls back.
     """
 
-    def __init__(
-        self,
-        audit: Audit,
-        mail_queue: MailQueue,
-        webhook: WebhookQueue,
-        console: RconQueue,
-        now: Clock,
-        *,
-        gates: Gates,
-        tell_applicant: Callable[[User], None] = lambda user: None,
-    ) -> None:
-        """`tell_applicant` tells a user of their approval or rejection, beside the mail."""
-        self._audit = audit
-        self._tell_applicant = tell_applicant
-        self._console = console
-        self._mail_queue = mail_queue
-        self._webhook = webhook
-        self._gates = gates
-        self._now = now
+    audit: Audit
+    mail_queue: MailQueue
+    webhook: WebhookQueue
+    console: RconQueue
+    now: Clock
+    _: KW_ONLY
+    gates: Gates
+    tell_applicant: Callable[[User], None] = lambda user: None
+    """Tells a user of their approval or rejection, beside the mail."""
 
     def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> None:
         """Approve, reject, reopen, ban or unban. Raises `WrongStatus`."""
@@ -309,8 +300,8 @@ class Transitions:
     def announce_registration(self, user: User, by: Actor) -> None:
         """Record and announce a new user."""
         detail = {"invitedBy": user.invited_by} if user.invited_by else None
-        self._audit.record("user.registered", by, user.username, detail)
-        self._webhook.enqueue("registered", user.username, user.status)
+        self.audit.record("user.registered", by, user.username, detail)
+        self.webhook.enqueue("registered", user.username, user.status)
 
     def record_deletions(self, realnames: Mapping[str, str | None]) -> None:
         """Record and announce the deletion of users with SQL.
@@ -318,25 +309,25 @@ class Transitions:
         `realnames`: by lower-case name, as AuthMe last spelled it; None: unknown.
         """
         keys = list(realnames)
-        self._audit.record_each("user.deleted", SQL, keys)
-        with self._webhook.outbox.batched():
+        self.audit.record_each("user.deleted", SQL, keys)
+        with self.webhook.outbox.batched():
             for key in keys:
-                self._webhook.enqueue("deleted", key, DELETED)
+                self.webhook.enqueue("deleted", key, DELETED)
         last = _last_reviews(keys)
-        if self._console.is_on:
+        if self.console.is_on:
             banned = [key for key in keys if key in last and last[key].status_after == BANNED]
-            self._console.on_deletions(dict.fromkeys(keys), banned)
+            self.console.on_deletions(dict.fromkeys(keys), banned)
         spelled = {key: last[key].username if key in last else realnames[key] or key for key in keys}
         names = [name if name_key(name) == key else key for key, name in spelled.items()]
-        self._console.on_decisions([Decided("deleted", name, None, None, None) for name in names])
+        self.console.on_decisions([Decided("deleted", name, None, None, None) for name in names])
         self._note_for_list([(key, None, None) for key in keys])
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> None:
         """Delete the user and their sessions; the reviews stay. Raises `UserNotFound`."""
-        chat = self._webhook.find_chat(user.username)  # gone with the user
+        chat = self.webhook.find_chat(user.username)  # gone with the user
         if not User.delete().where(User.id == user.id).execute():
             raise UserNotFound
-        self._record([_Decision(user, "delete", user.status, None, details)], by, to_milliseconds(self._now()), chat)
+        self._record([_Decision(user, "delete", user.status, None, details)], by, to_milliseconds(self.now()), chat)
 
     def _refuse_edits(self, users: Sequence[User], by: Actor) -> None:
         records, groups = [], defaultdict(list)
@@ -348,11 +339,11 @@ class Transitions:
             _update(group, {"status": applied_status})
         for user in users:
             user.status = user.applied_status
-        self._audit.record_all(by, records)
+        self.audit.record_all(by, records)
 
     def _apply(self, decisions: Sequence[_Decision], by: Actor) -> None:
         """Write the changes if all users are still as loaded, with all their effects."""
-        moment = to_milliseconds(self._now())
+        moment = to_milliseconds(self.now())
         # users of one status who get the same columns are written with one statement
         groups: dict[tuple[str, str, bool, tuple[tuple[str, Any], ...]], list[User]] = defaultdict(list)
         for decision in decisions:
@@ -383,14 +374,14 @@ class Transitions:
             decided.append((decision.user.username, decision.user.id, decision.target))
             is_told = not decision.details.is_silent or decision.details.sends_link or decision.details.hands_over
             if is_told and decision.name in ("approve", "reject") and decision.before != decision.target:
-                self._tell_applicant(decision.user)
-            if is_told and self._mail_queue.is_available:
+                self.tell_applicant(decision.user)
+            if is_told and self.mail_queue.is_available:
                 mailed.append(decision)
         review_ids = _write_reviews(decisions, mailed, by, moment)
-        self._audit.record_all(by, records)
-        with self._webhook.outbox.batched(), self._mail_queue.outbox.batched():
+        self.audit.record_all(by, records)
+        with self.webhook.outbox.batched(), self.mail_queue.outbox.batched():
             for decision in decisions:
-                self._webhook.enqueue(
+                self.webhook.enqueue(
                     TRANSITIONS[decision.name].event,
                     decision.user.username,
                     decision.target or DELETED,
@@ -401,7 +392,7 @@ class Transitions:
             for decision in mailed:
                 mail = self._mail_of(decision)
                 review_id = None if mail == "password_link" else review_ids[decision.user.id]
-                self._mail_queue.send(decision.user, mail, review_id)
+                self.mail_queue.send(decision.user, mail, review_id)
         self._enqueue_commands(decisions)
         self._note_for_list(decided)
 
@@ -422,14 +413,14 @@ class Transitions:
 
     def is_kept_off(self, user: User) -> bool:
         """Return whether an approved user is not on the game's list until an operator puts them (back) on it."""
-        found = Allowed.get_or_none(Allowed.username_key == user.username_key) if self._gates.keeps_list() else None
+        found = Allowed.get_or_none(Allowed.username_key == user.username_key) if self.gates.keeps_list() else None
         return found is not None and (found.state == TAKEN_OFF or found.reason == HELD_BACK)
 
     def _note_for_list(self, decided: Sequence[tuple[str, int | None, str | None]]) -> None:
         """Note who is to be put on the game's allowlist, or taken off it, for its next run: names, ids, statuses."""
-        if not self._gates.keeps_list():
+        if not self.gates.keeps_list():
             return
-        moment = to_milliseconds(self._now())
+        moment = to_milliseconds(self.now())
         rows = [
             {
                 "username_key": name_key(name),
@@ -456,16 +447,16 @@ class Transitions:
                 user = decision.user
                 changed.append(Decided(event, user.username, user.id, user.language, user.platform))
         if "ban" in by_name:
-            self._console.on_bans([decision.user for decision in by_name["ban"] if decision.before != BANNED])
+            self.console.on_bans([decision.user for decision in by_name["ban"] if decision.before != BANNED])
         if "reopen" in by_name:
-            self._console.on_reopenings([it.user for it in by_name["reopen"] if it.before == APPROVED])
+            self.console.on_reopenings([it.user for it in by_name["reopen"] if it.before == APPROVED])
         if "unban" in by_name:
-            self._console.on_unbans({decision.user.username: decision.user.id for decision in by_name["unban"]})
+            self.console.on_unbans({decision.user.username: decision.user.id for decision in by_name["unban"]})
         if "delete" in by_name:
             deleted = {decision.user.username: decision.user.id for decision in by_name["delete"]}
             banned = [decision.user.username for decision in by_name["delete"] if decision.before == BANNED]
-            self._console.on_deletions(deleted, banned)
-        self._console.on_decisions(changed)
+            self.console.on_deletions(deleted, banned)
+        self.console.on_decisions(changed)
 
 
 def _mail_after_ban(decision: _Decision) -> UserMail:

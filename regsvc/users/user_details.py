@@ -1,17 +1,23 @@
 """Details of one user for admins: the list item with history, mails, sessions, clients and player."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 from plugin_bridge.authme.players import in_milliseconds, known_email
 from regsvc.auth.sessions import public_id
+from regsvc.config.host_sections import COMMAND_EVENTS
+from regsvc.core import errors
 from regsvc.core.clock import Clock, from_epoch_ms
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal, UserNotFound
+from regsvc.core.rights import Permission
 from regsvc.core.text import name_key
 from regsvc.database.models import (
     PENDING,
@@ -25,12 +31,19 @@ from regsvc.database.models import (
     SyncRecord,
     User,
 )
-from regsvc.notifications.mail.history import MailEntry, mail_entry
+from regsvc.http.messages import EpochMilliseconds, NameQuery, Output, Reply, Status, Username, to_reply
+from regsvc.http.route import Routes
+from regsvc.notifications.mail.history import Fate, MailEntry, MailFields, mail_entry
 from regsvc.notifications.rcon import CommandRecord, list_commands
 from regsvc.users.gates import Gate, Gates
 from regsvc.users.notes import NoteRecord, list_notes
 from regsvc.users.questions import QuestionRecord, list_questions
-from regsvc.users.user_list import UserList, UserListItem
+from regsvc.users.user_list import UserFields, UserList, UserListItem, user_fields
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,7 @@ class ReviewRecord:
     is_same_user: bool
     is_same_name: bool
     is_same_email: bool
-    answers: "tuple[AnsweredQuestion, ...] | None" = None
+    answers: tuple[AnsweredQuestion, ...] | None = None
     """The answers that the decision was about; None: there were none, or it was about others."""
 
 
@@ -212,7 +225,7 @@ def _review(row: Review, user: User) -> ReviewRecord:
     )
 
 
-def _parse_answers(stored: str) -> "tuple[AnsweredQuestion, ...]":
+def _parse_answers(stored: str) -> tuple[AnsweredQuestion, ...]:
     return msgspec.json.decode(stored, type=tuple[AnsweredQuestion, ...])
 
 
@@ -290,7 +303,7 @@ class UserDetails:
     """None also if the game's allowlist is not kept."""
 
     @property
-    def earlier_answers(self) -> "tuple[AnsweredQuestion, ...] | None":
+    def earlier_answers(self) -> tuple[AnsweredQuestion, ...] | None:
         """The answers that an earlier decision or question was about, while the user waits for review.
 
         Of this very user, the last that are others than now: nothing has changed since they were asked or reopened.
@@ -375,3 +388,227 @@ class UserDetailsLoader:
     def find_listed(self, username: str) -> ListedRecord | None:
         """Return the record of this name on the game's allowlist; None also if the list is not kept."""
         return find_listed(name_key(username)) if "allowlist" in self.gates.names else None
+
+
+Kind = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["single_choice", "multiple_choice", "text"]},
+        examples=["single_choice"],
+    ),
+]
+
+
+Address = Annotated[str, Meta(description="An IP address.", examples=["203.0.113.7"])]
+
+
+SessionId = Annotated[
+    str, Meta(description="Names the session, for a request to end it.", examples=["3f2a9c1be07d4586a1c20b9e"])
+]
+
+
+Transition = Annotated[
+    str,
+    Meta(extra_json_schema={"enum": ["approve", "reject", "ban", "unban", "reopen", "delete"]}, examples=["approve"]),
+]
+
+
+Origin = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["registered", "adopted", "created"]},
+        description="Whether the user was created on the web, in the game, or by the host.",
+        examples=["registered"],
+    ),
+]
+
+
+class AskedFields(Output, frozen=True, kw_only=True):
+    """A question of the team about an application, and the answer."""
+
+    question: Annotated[str, Meta(examples=["Which Bob do you know?"])]
+    asked_at: EpochMilliseconds
+    answer: Annotated[str, Meta(examples=["The one who builds bridges."])] | None
+    answered_at: EpochMilliseconds | None
+
+
+class AskedUserFields(AskedFields, frozen=True, kw_only=True):
+    """A question to this user, or to an earlier user with the same name or e-mail address, and the answer."""
+
+    author: Annotated[str, Meta(examples=["Olivia"])]
+    is_same_user: bool
+
+
+class SessionFields(Output, frozen=True, kw_only=True):
+    """An active session."""
+
+    id: SessionId
+    audience: Annotated[str, Meta(extra_json_schema={"enum": ["user", "admin"]}, examples=["user"])]
+    ip: Address | None
+    started_at: EpochMilliseconds
+    last_seen_at: EpochMilliseconds
+    expires_at: EpochMilliseconds
+    is_current: Annotated[bool, Meta(description="Whether it is the session of this request.", examples=[True])]
+
+
+class GameAddressFields(Output, frozen=True, kw_only=True):
+    """An address in the game: of the last login (`ip`), or of the registration there (`regip`)."""
+
+    source: Annotated[str, Meta(extra_json_schema={"enum": ["ip", "regip"]}, examples=["ip"])]
+    address: Address
+    seen_at: EpochMilliseconds
+
+
+class ClientFields(Output, frozen=True, kw_only=True):
+    """A client from which the user has logged in during the last weeks."""
+
+    client: Annotated[str, Meta(description="An IPv4 address or IPv6 network.", examples=["203.0.113.7"])]
+    last_login_at: EpochMilliseconds
+
+
+class PlayerFields(Output, frozen=True, kw_only=True):
+    """The player in the game, as of the last sync with AuthMe's table."""
+
+    presence: Annotated[
+        str, Meta(extra_json_schema={"enum": ["unasked", "absent", "present", "gone"]}, examples=["present"])
+    ]
+    plugin: Annotated[str, Meta(examples=["synced"])]
+    since: EpochMilliseconds
+    realname: Username | None
+    email: str | None
+    registered_at: EpochMilliseconds | None
+    wish: Annotated[str, Meta(description="The pending change to the player's row.", examples=["provision"])] | None
+    lock_reason: Annotated[str, Meta(examples=["banned"])] | None
+    locked_at: EpochMilliseconds | None
+    premium_uuid: str | None
+    conflicts: Annotated[list[str], Meta(description="Fields that differ between the two sides.", examples=[["email"]])]
+
+
+class ListedFields(Output, frozen=True, kw_only=True):
+    """The user's entry on the game's allowlist, or the one to be added or removed, and what it waits for."""
+
+    uuid: Annotated[str, Meta(examples=["5627dd98-e6be-3c21-b8a8-e92344183641"])] | None
+    reason: (
+        Annotated[str, Meta(examples=["no_uuid", "no_profile", "uuid_in_doubt", "restart", "refused", "held_back"])]
+        | None
+    )
+    since: EpochMilliseconds
+
+
+class HistoryFields(Output, frozen=True, kw_only=True):
+    """A decision about this user, or about an earlier user with the same name or e-mail address."""
+
+    username: Username
+    transition: Transition
+    status_before: Status
+    status_after: Status | None
+    reason: str | None
+    ban_expires_at: EpochMilliseconds | None
+    operator: Annotated[str, Meta(examples=["Olivia"])]
+    reviewed_at: EpochMilliseconds
+    is_same_user: bool
+    is_same_name: bool
+    is_same_email: bool
+
+
+class NoteFields(Output, frozen=True, kw_only=True):
+    """A note of the team about this user, or about an earlier user with the same name or e-mail address."""
+
+    text: Annotated[str, Meta(examples=["Plays with Bob."])]
+    author: Annotated[str, Meta(examples=["Olivia"])]
+    created_at: EpochMilliseconds
+    is_same_user: bool
+
+
+class ScoredAnswerFields(Output, frozen=True, kw_only=True):
+    """A question as it was asked, with the answers and their points; `points` is null until a person has read them."""
+
+    question_id: Annotated[int, Meta(examples=[1])]
+    type: Kind
+    question: Annotated[str, Meta(examples=["What do you do?"])]
+    answers: Annotated[list[str], Meta(examples=[["I talk to the player."]])]
+    points: Annotated[int, Meta(examples=[10])] | None
+    max_points: Annotated[int, Meta(examples=[10])]
+    note: Annotated[str, Meta(description="The remark of the scoring service.", examples=[""])]
+
+
+class QuestionnaireResultFields(Output, frozen=True, kw_only=True):
+    """The result of the questionnaire that the user registered with."""
+
+    score: Annotated[int, Meta(examples=[80])]
+    max_score: Annotated[int, Meta(examples=[100])]
+    pass_score: Annotated[int, Meta(examples=[60])]
+    is_passed: bool
+    requires_review: bool
+    summary: Annotated[str, Meta(examples=["80 of 100 points; 60 are needed."])]
+    submitted_at: EpochMilliseconds
+    answers: list[ScoredAnswerFields]
+
+
+class CommandFields(Output, frozen=True, kw_only=True):
+    """A console command of the host's own, which follows a decision about the user (`game.commands`)."""
+
+    event: Annotated[str, Meta(extra_json_schema={"enum": list(COMMAND_EVENTS)}, examples=["approved"])]
+    command: Annotated[
+        str,
+        Meta(
+            description="As it was sent; `{uuid}` while that is not known.",
+            examples=["lp user 5627dd98-e6be-3c21-b8a8-e92344183641 parent add member"],
+        ),
+    ]
+    server: Annotated[str, Meta(description='The game server; "" is the main one.', examples=[""])]
+    state: Fate
+    created_at: EpochMilliseconds
+    done_at: EpochMilliseconds | None
+    reply: Annotated[str, Meta(description="What the console replied, which proves nothing.", examples=[""])] | None
+    last_error: Annotated[str, Meta(description="Why the last attempt failed.")] | None
+
+
+class UserDetailsFields(UserFields, frozen=True, kw_only=True):
+    """The user as in the list, with further details. Lists are newest first and have at most 100 entries."""
+
+    is_email_verified: bool
+    origin: Origin
+    registration_ip: Address | None
+    invited_by: Annotated[str | None, Meta(description="Whose invitation was used.")]
+    password_set_at: EpochMilliseconds | None
+    banned_from: Annotated[Status, Meta(description="The status that returns when the ban ends.")] | None
+    questionnaire: QuestionnaireResultFields | None
+    earlier_answers: Annotated[
+        list[ScoredAnswerFields] | None,
+        Meta(description="Those that an earlier decision or question was about, for pending users; else null."),
+    ]
+    history: list[HistoryFields]
+    notes: list[NoteFields]
+    questions: list[AskedUserFields]
+    mails: list[MailFields]
+    commands: list[CommandFields]
+    sessions: list[SessionFields]
+    clients: list[ClientFields]
+    game_addresses: list[GameAddressFields]
+    player: PlayerFields | None
+    gates: Annotated[
+        list[Literal["authme", "allowlist"]],
+        Meta(description="What keeps players out of the game until they are approved; empty: nothing does."),
+    ]
+    listed: ListedFields | None
+
+
+class UserDetailsReply(Reply, frozen=True, kw_only=True):
+    user: UserDetailsFields
+
+
+@ROUTES.add("GET", "/api/admin/user", Permission.USERS_READ, errors.UserNotFound)
+async def show_user(call: Call, user_details: UserDetailsLoader, query: NameQuery) -> UserDetailsReply:
+    """Show all details of a user: history of the name and the e-mail address, mails, commands, sessions, the player."""
+    details = await call.run(user_details.get, query.username)
+    return UserDetailsReply(
+        user=to_reply(
+            UserDetailsFields,
+            details,
+            **msgspec.structs.asdict(user_fields(call, details.entry)),
+            history=[
+                to_reply(HistoryFields, review, reason=call.word_reason(review.reason)) for review in details.history
+            ],
+        )
+    )

@@ -1,13 +1,17 @@
 """The list of users that admins see: filtered, sorted and paged, with the last rejections."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
+from msgspec import Meta
 from peewee import JOIN, Case, Join, MySQLDatabase, Value, fn
 
-from regsvc.core.text import name_key
+from regsvc.core.rights import ROLES, Permission
+from regsvc.core.text import MAX_REASON, name_key
 from regsvc.database.bulk import MAX_COUNT
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
 from regsvc.database.models import (
@@ -22,9 +26,39 @@ from regsvc.database.models import (
     SyncRecord,
     User,
 )
+from regsvc.http.messages import (
+    Count,
+    Email,
+    EpochMilliseconds,
+    Language,
+    Output,
+    PageNumber,
+    PageSize,
+    Pagination,
+    Platform,
+    Reply,
+    Request,
+    Status,
+    Username,
+    WaitingForText,
+    epoch_milliseconds,
+    milliseconds_of,
+    to_reply,
+)
+from regsvc.http.route import Routes
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.gates import Gates, ListedState
-from regsvc.users.signals import FindAccounts, Findings, Rejections, Signal, find_nothing, find_out, is_warning
+from regsvc.users.signals import (
+    FindAccounts,
+    Findings,
+    Rejections,
+    Signal,
+    SignalFields,
+    find_nothing,
+    find_out,
+    is_warning,
+)
+from regsvc.users.transitions import BUILT_IN_REASONS
 from regsvc.users.user_query import (
     ALL,
     SORTS,
@@ -39,6 +73,11 @@ from regsvc.users.user_query import (
     search_condition,
     validate,
 )
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
 
 
 def waiting_for(user: Any) -> WaitingFor | None:
@@ -113,21 +152,15 @@ class UserPage:
         return None if self.total is None else -(-self.total // self.size)
 
 
+@dataclass(frozen=True)
 class UserList:
     """List of users. Blocking: for a worker thread. Of a gate that is not in force, the state of all users is "off"."""
 
-    def __init__(
-        self,
-        is_operator: Callable[[str], bool],
-        gates: Gates,
-        find_accounts: FindAccounts = find_nothing,
-        requires_code: Callable[[], bool] = lambda: True,
-    ) -> None:
-        """`requires_code`: whether applicants have to prove an e-mail address."""
-        self._is_operator = is_operator
-        self._gates = gates
-        self._find_accounts = find_accounts
-        self._requires_code = requires_code
+    is_operator: Callable[[str], bool]
+    gates: Gates
+    find_accounts: FindAccounts = find_nothing
+    requires_code: Callable[[], bool] = lambda: True
+    """Whether applicants have to prove an e-mail address."""
 
     def list_users(self, query: UserQuery) -> UserPage:
         """Return a page; one past the end is empty. Raises `InvalidField` with the name of the query parameter."""
@@ -144,7 +177,7 @@ class UserList:
         offset = min((page - 1) * size, _MAX_OFFSET)
         return self._page(sort, size, *users.load(size + 1, offset), page)
 
-    def _with_signals(self, query: UserQuery, sort: Sort, size: int, users: "_Matching") -> UserPage:
+    def _with_signals(self, query: UserQuery, sort: Sort, size: int, users: _Matching) -> UserPage:
         """Return a page of those who have a signal: no index tells, so that as many as are needed are looked at.
 
         Of very many without one, a page may have fewer users than `size` before its end; the cursor leads on.
@@ -200,7 +233,7 @@ class UserList:
 
     def _entries(self, rows: Sequence[Any]) -> tuple[UserListItem, ...]:
         waiting = [row for row in rows if row.status == PENDING]
-        found = find_out(waiting, self._find_accounts, tells_email=self._requires_code())
+        found = find_out(waiting, self.find_accounts, tells_email=self.requires_code())
         return tuple(self._entry(row, found.get(row.id)) for row in rows)
 
     def _entry(self, row: Any, findings: Findings | None) -> UserListItem:
@@ -217,11 +250,11 @@ class UserList:
             reviewed_by=row.reviewed_by,
             reviewed_at=row.reviewed_at,
             ban_expires_at=row.ban_expires_at,
-            plugin=(row.plugin_state or "pending") if self._gates.has_authme else "off",
-            plugin_since=row.plugin_since if self._gates.has_authme else None,
-            allowlist=self._gates.listed_state(row.status, row.list_state, row.list_reason),
+            plugin=(row.plugin_state or "pending") if self.gates.has_authme else "off",
+            plugin_since=row.plugin_since if self.gates.has_authme else None,
+            allowlist=self.gates.listed_state(row.status, row.list_state, row.list_reason),
             last_login_at=row.last_login_at,
-            is_operator=self._is_operator(row.username),
+            is_operator=self.is_operator(row.username),
             role=row.role,
             chat=account,
             discord_id=account.id if account is not None and account.platform == "discord" else None,
@@ -235,7 +268,7 @@ class UserList:
             answered_at=row.answered_at if row.status == PENDING else None,
         )
 
-    def _matching(self, query: UserQuery, sort: Sort) -> "_Matching":
+    def _matching(self, query: UserQuery, sort: Sort) -> _Matching:
         """Return the users that match the filters.
 
         Which table is read first is decided here: databases estimate that by averages, and few states are average.
@@ -279,14 +312,14 @@ class UserList:
         tables = _in_order(states, User, states.c.id == User.id) if conditions else states
         return _Matching(sort, states.c, tables, conditions, is_scan)
 
-    def _state_filters(self, query: UserQuery) -> "list[_StateFilter] | None":
+    def _state_filters(self, query: UserQuery) -> list[_StateFilter] | None:
         """Return the filters by gates' states that leave out anybody; None: they leave out all users."""
         if query.allowlist == "absent" and query.status == APPROVED:
             return None
         filters = []
         for asked, is_in_force, make in (
-            (query.plugin, self._gates.has_authme, _in_plugin_state),
-            (query.allowlist, self._gates.keeps_list(), _in_list_state),
+            (query.plugin, self.gates.has_authme, _in_plugin_state),
+            (query.allowlist, self.gates.keeps_list(), _in_list_state),
         ):
             if asked != ALL and (asked == "off") == is_in_force:
                 return None
@@ -484,3 +517,186 @@ def _all_of(column: Any) -> Any:
 
 def _join_player(users: Any) -> Any:
     return users.join(SyncRecord, JOIN.LEFT_OUTER, on=(SyncRecord.username_key == User.username_key))
+
+
+Reason = Annotated[
+    str,
+    Meta(
+        max_length=MAX_REASON,
+        description="Mailed and shown to the user: a text, or the code of a built-in reason, which everyone reads in "
+        f"their own language (replies have its words): {', '.join(f'`{code}`' for code in BUILT_IN_REASONS)}.",
+        examples=["Too many alts"],
+    ),
+]
+
+
+PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
+
+
+class UsersQuery(Request, frozen=True, kw_only=True):
+    """A filter, with either a page number or a cursor."""
+
+    page: PageNumber | None = None
+    size: Annotated[PageSize, Meta(description="Users per page; 20, for `pending` 100.")] | None = None
+    search: Annotated[
+        Username,
+        Meta(
+            description="A part of the name or e-mail address, or the client address of the registration: whole, "
+            "or its beginning up to a dot or colon. For `pending` also a part of an answer.",
+            examples=["ali"],
+        ),
+    ] = ""
+    match: Annotated[
+        Literal["part", "whole"],
+        Meta(description="`whole`: `search` is the whole name or e-mail address, which an index finds."),
+    ] = "part"
+    status: Annotated[
+        Literal["all", "pending", "approved", "rejected", "banned"], Meta(description="`pending` is the review queue.")
+    ] = "all"
+    plugin: Annotated[PluginState, Meta(description="The state of the player in AuthMe's table.")] | None = None
+    allowlist: Annotated[ListedState, Meta(description="The state on the game's allowlist.")] | None = None
+    sort: (
+        Annotated[
+            Literal["newest", "oldest", "name", "score"],
+            Meta(
+                description="`newest`, for `pending` `oldest`. `score`, the highest first, is for `pending`. There, in "
+                "every order, who waits for the team comes before who has to answer a question."
+            ),
+        ]
+        | None
+    ) = None
+    platform: Annotated[Literal["java", "bedrock"], Meta(description="For `pending`.")] | None = None
+    user_language: Annotated[Language, Meta(description="The applicants' language; for `pending`.")] | None = None
+    below_pass: Annotated[bool, Meta(description="Fewer points so far than are needed; for `pending`.")] = False
+    has_signal: Annotated[bool, Meta(description="With a signal; for `pending`. The total is not counted.")] = False
+    waiting_for: (
+        Annotated[
+            Literal["review", "applicant"],
+            Meta(description="Who waits for the team, or has to answer its question; for `pending`."),
+        ]
+        | None
+    ) = None
+    after: Annotated[str, Meta(description="`nextCursor` of the previous page; excludes `page`.")] | None = None
+
+
+class LinkedChatFields(Output, frozen=True, kw_only=True):
+    """The chat account linked to a user."""
+
+    id: Annotated[str, Meta(examples=["80351110224678912"])]
+    username: Annotated[str, Meta(examples=["alice"])] | None
+
+
+class RejectionFields(Output, frozen=True, kw_only=True):
+    """Earlier rejections of this name, or of this e-mail address under any name."""
+
+    count: Count
+    last_at: EpochMilliseconds | None
+    last_reason: Annotated[str, Meta(examples=["Too young"])] | None
+
+
+class UserFields(Output, frozen=True, kw_only=True):
+    """A user as shown to admins. Never contains a hash, salt, code or token."""
+
+    username: Username
+    email: Email | None
+    status: Status
+    reg_time: EpochMilliseconds
+    language: Language | None
+    platform: Platform
+    reason: str | None
+    reviewed_by: str | None
+    reviewed_at: EpochMilliseconds | None
+    ban_expires_at: EpochMilliseconds | None
+    chat: LinkedChatFields | None
+    discord_id: str | None
+    questionnaire_score: int | None
+    questionnaire_passed: bool | None
+    questionnaire_review_summary: str | None
+    questionnaire_requires_review: Annotated[
+        bool | None, Meta(description="Whether an operator has to read answers; null without a questionnaire.")
+    ]
+    rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
+    waiting_for: Annotated[WaitingForText | None, Meta(description="For pending users; else null.")]
+    answered_at: Annotated[
+        EpochMilliseconds | None, Meta(description="When a pending user answered the team's last question.")
+    ]
+    signals: Annotated[list[SignalFields], Meta(description="What to know before deciding; for pending users.")]
+    plugin: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PluginState))}, examples=["synced"])]
+    plugin_since: EpochMilliseconds | None
+    allowlist: Annotated[
+        str,
+        Meta(
+            extra_json_schema={"enum": list(get_args(ListedState))},
+            description="The state on the game's allowlist. `waiting`: about to be added or removed; `removed`: taken "
+            "off in the game, until an approval puts the user back; `conflict`: known players contradict the UUID.",
+            examples=["listed"],
+        ),
+    ]
+    last_login: EpochMilliseconds | None
+    is_operator: Annotated[
+        bool, Meta(description="Whether the name is an operator's: approved, the user is an admin.", examples=[False])
+    ]
+    role: Annotated[
+        str | None,
+        Meta(extra_json_schema={"enum": [*ROLES, None]}, description="The role in the team.", examples=["reviewer"]),
+    ]
+
+
+class UsersReply(Reply, frozen=True, kw_only=True):
+    """A page of users; `nextCursor` is null on the last page."""
+
+    users: list[UserFields]
+    next_cursor: str | None
+    pagination: Pagination
+
+
+@ROUTES.add("GET", "/api/admin/users", Permission.USERS_READ)
+async def list_users(call: Call, users: UserList, query: UsersQuery) -> UsersReply:
+    """List users, by page or, for large tables, by cursor. `status=pending` is the review queue."""
+    run = call.run if query.search and query.match == "whole" else call.run_list
+    page = await run(
+        users.list_users,
+        UserQuery(
+            page=query.page,
+            size=query.size,
+            search=query.search,
+            match=query.match,
+            status=query.status,
+            plugin=query.plugin or "all",
+            allowlist=query.allowlist or "all",
+            sort=query.sort,
+            after=query.after,
+            platform=query.platform,
+            language=query.user_language,
+            below_pass=query.below_pass,
+            has_signal=query.has_signal,
+            waiting_for=query.waiting_for,
+        ),
+    )
+    return UsersReply(
+        users=[user_fields(call, entry) for entry in page.entries],
+        next_cursor=page.next_cursor,
+        pagination=Pagination(
+            current_page=page.page,
+            page_size=page.size,
+            total_count=page.total,
+            total_pages=page.total_pages,
+            has_next=page.has_next,
+            has_prev=page.has_prev,
+        ),
+    )
+
+
+def user_fields(call: Call, entry: UserListItem) -> UserFields:
+    """Return a user as all admin routes show users."""
+    rejections = entry.rejections
+    return to_reply(
+        UserFields,
+        entry,
+        reason=call.word_reason(entry.reason),
+        reg_time=milliseconds_of(entry.registered_at),
+        rejections=None
+        if rejections is None
+        else to_reply(RejectionFields, rejections, last_reason=call.word_reason(rejections.last_reason)),
+        last_login=epoch_milliseconds(entry.last_login_at),
+    )

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tornado.template import BaseLoader, Template
 
-from regsvc.api.services import Services
+from regsvc.config.sections import Config
 from regsvc.core.errors import UnknownPath
 from regsvc.web.base import ASSET_SECURITY_POLICY, ReadOnlyHandler, accepts_gzip
 
@@ -264,7 +264,7 @@ class AssetHandler(ReadOnlyHandler):
     async def get(self) -> None:
         path = self.request.path.removeprefix("/")
         if path not in _LOADED:  # its page was sent before this process started
-            await asyncio.to_thread(load_files, self._files, features_of(self.services))
+            await asyncio.to_thread(load_files, self._files, features_of(self.config))
         if path not in _LOADED:
             raise UnknownPath
         self.send_asset(_LOADED[path])
@@ -290,14 +290,13 @@ def load_files(files: Sequence[AssetFile], features: Features = FEATURES) -> lis
     return [load(name, features) for load, name in files]
 
 
-def features_of(services: Services) -> Features:
+def features_of(config: Config) -> Features:
     """Return the features that a host uses now."""
-    config = services.config
     used = {
         "captcha": "captcha" in config.registration.methods or config.captcha.also_for,
         "chat": config.chat.platform,
         "code": config.registration.requires_code,
-        "questionnaire": services.questionnaires.is_enabled,
+        "questionnaire": config.questionnaire.file is not None,
     }
     return frozenset(feature for feature, is_used in used.items() if is_used)
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from tornado.httputil import HTTPServerRequest
 
-from regsvc.api.base import BaseHandler
 from regsvc.core.errors import InternalServerError, MalformedRequest, MethodNotAllowed, Refusal
 from regsvc.core.i18n.languages import find_language, negotiate_language
+from regsvc.http.call import BaseHandler
 
 LANGUAGE_COOKIE: Final = "companion_language"
 """Cookie with the language that the visitor chose; written by the pages' own scripts."""
@@ -58,7 +58,7 @@ class ReadOnlyHandler(BaseHandler):
         requested = self.request.query_arguments.get("language", [b""])[-1].decode("utf-8", "replace")
         chosen = find_language(known, requested) or find_language(known, self.find_choice(LANGUAGE_COOKIE))
         accepted = self.request.headers.get("Accept-Language")
-        return negotiate_language(known, chosen, accepted, self.services.config.server.language)
+        return negotiate_language(known, chosen, accepted, self.config.server.language)
 
     def find_choice(self, cookie: str) -> str:
         """Return what the visitor chose on a page, "" if nothing; see `setCookie` in `shared/cookies.js`."""
@@ -67,7 +67,7 @@ class ReadOnlyHandler(BaseHandler):
     @property
     def languages(self) -> list[str]:
         """The tags of the languages to choose from."""
-        return self.services.translations.languages
+        return self.translations.languages
 
     def head(self) -> Awaitable[None] | None:
         return self.get()
@@ -90,7 +90,7 @@ class ReadOnlyHandler(BaseHandler):
         if refusal.retry_after is not None:
             self.set_header("Retry-After", str(refusal.retry_after))
         self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.finish(self.services.translations.refusal(refusal, self.language) + "\n")
+        self.finish(self.translations.refusal(refusal, self.language) + "\n")
 
     def _refusal_for(self, status_code: int, exc_info: Any) -> Refusal:
         if exc_info and isinstance(exc_info[1], Refusal):

@@ -90,7 +90,7 @@ class HostStyleHandler(AssetHandler):
     """Handler for the style sheet of a host, which a reload of the config may change."""
 
     async def get(self) -> None:
-        self.send_asset(host_style(self.services.config) or make_style(_STYLE_NAME, ""))
+        self.send_asset(host_style(self.config) or make_style(_STYLE_NAME, ""))
 
 
 class ManifestHandler(ReadOnlyHandler):
@@ -98,7 +98,7 @@ class ManifestHandler(ReadOnlyHandler):
 
     def get(self) -> None:
         self.set_header("Content-Type", "application/manifest+json; charset=utf-8")
-        self.finish(json.dumps(_manifest(self.services.config, self.language), ensure_ascii=False))
+        self.finish(json.dumps(_manifest(self.config, self.language), ensure_ascii=False))
 
 
 BRANDING: Final[list[tuple[Any, ...]]] = [

@@ -7,15 +7,16 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from tornado.escape import xhtml_escape
 
-from regsvc.api.openapi import OpenApiBuilder
-from regsvc.api.route import ACCESS_TOKEN, Route
 from regsvc.config.host_style import image_sources
 from regsvc.core.i18n.translations import Translations
+from regsvc.http.openapi import OpenApiBuilder
+from regsvc.http.route import ACCESS_TOKEN, Route
 from regsvc.web.assets import asset_rules, load_style, load_template
 from regsvc.web.base import ReadOnlyHandler, accepts_gzip, content_security_policy
 from regsvc.web.branding import host_style, icon_of
@@ -30,12 +31,12 @@ class DocsHandler(ReadOnlyHandler):
     """Handler of the page, which needs no script."""
 
     async def get(self) -> None:
-        config, is_compressed = self.services.config, accepts_gzip(self.request)
+        config, is_compressed = self.config, accepts_gzip(self.request)
         style = host_style(config)
         plain, compressed = await asyncio.to_thread(
             _page,
             self.application.routes,
-            self.services.translations,
+            self.translations,
             config.server.name,
             config.server.theme,
             icon_of(config),
@@ -89,17 +90,17 @@ def rich(text: str) -> str:
     return re.sub("`([^`]+)`", r"<code>\1</code>", xhtml_escape(text))
 
 
+@dataclass(frozen=True)
 class _Reference:
     """Parts of the OpenAPI document that the template shows."""
 
-    def __init__(self, document: Schema) -> None:
-        self._document = document
+    document: Schema
 
     def credentials(self, operation: Schema) -> str:
         """Return the credentials that the operation requires or accepts, in words."""
         words = []
         for name in (name for alternative in operation.get("security", ()) for name in alternative):
-            scheme = self._document["components"]["securitySchemes"][name]
+            scheme = self.document["components"]["securitySchemes"][name]
             is_bearer = scheme["type"] == "http"
             words.append("`Authorization: Bearer …`" if is_bearer else f"the {scheme['in']} `{scheme['name']}`")
         if not words:
@@ -153,7 +154,7 @@ class _Reference:
         if "$ref" not in part:
             return part
         _root, _components, kind, name = part["$ref"].split("/")
-        resolved: Schema = self._document["components"][kind][name]
+        resolved: Schema = self.document["components"][kind][name]
         return resolved
 
 

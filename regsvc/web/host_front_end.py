@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from regsvc.api.base import BaseHandler
-from regsvc.api.events import disconnect, write_chunk
 from regsvc.core.errors import Overloaded, UnknownPath
+from regsvc.http.call import BaseHandler
+from regsvc.http.live_streams import disconnect, write_chunk
 from regsvc.web.base import ReadOnlyHandler
 
 log = logging.getLogger(__name__)

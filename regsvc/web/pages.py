@@ -3,6 +3,8 @@
 `PAGE_TABLE` lists all of them. A page is a layout (`templates/layout.html`: the server's name, the menu, the title),
 its texts (`[page.<name>]` and `[page.common]` of the translations) and a script (`pages/<name>.js`) that draws the
 content. It allows no inline script and no inline style, so texts from a config cannot become either.
+
+Only what most hosts ask for is drawn here, and no captcha; `templates/register.html` makes it HTML.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ import msgspec
 from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher
 
-from regsvc.api.chat import LINKED, PATH, WAITING
-from regsvc.api.config import public_config
+from regsvc.accounts.chat.linking import LINKED, PATH, WAITING
 from regsvc.auth.derived_secrets import APPLICATION_PATH
 from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, SET_PASSWORD_PATH
 from regsvc.config.host_sections import CHAT
 from regsvc.config.host_style import accent_of, image_sources
 from regsvc.core.game_address import public_game_address
+from regsvc.registration.public_config import PublicConfig, PublicConfigFields
 from regsvc.web.assets import (
     FEATURES,
     AssetFile,
@@ -45,7 +47,86 @@ from regsvc.web.assets import (
 )
 from regsvc.web.base import ReadOnlyHandler, content_security_policy
 from regsvc.web.branding import BRANDING, host_style, icon_of, initial_of, preview_of
-from regsvc.web.first_step import first_step
+
+_LENGTHS: Final = re.compile(r"\{(\d+),(\d+)\}")
+
+
+_USUAL_CHARACTERS: Final = "[a-zA-Z0-9_]"
+
+
+_VISIBLE_ASCII: Final = "^[!-~]*$"
+
+
+class DrawnField(NamedTuple):
+    """A field. `kind` is the type of its input."""
+
+    kind: str
+    label: str
+    hint: str
+    is_optional: bool = False
+
+
+class FirstStep(NamedTuple):
+    """The step: the titles of it and of all others, its fields, and whether nothing comes between them and the button.
+
+    Its words are those of the page.
+    """
+
+    titles: list[str]
+    fields: list[DrawnField]
+    is_whole: bool
+
+
+def first_step(config: PublicConfigFields, texts: Mapping[str, str]) -> FirstStep | None:
+    """Return the step in words of `texts`, the page's; None where it is left to the script."""
+    fields = _email_field(config, texts) if config.captcha.email_enabled else _name_fields(config, texts)
+    if not fields or not config.registration.open:
+        return None
+    titles = [
+        *(["step_email", "step_code"] if config.captcha.email_enabled else []),
+        "step_name" if _asks_password(config) else "name",
+        *(["step_questionnaire"] if config.questionnaire.enabled else []),
+        *(["step_chat"] if config.chat.enabled else []),
+    ]
+    is_whole = config.captcha.email_enabled and "verify_send" not in config.captcha.required_for
+    return FirstStep([texts[title] for title in titles], fields, is_whole)
+
+
+def _asks_password(config: PublicConfigFields) -> bool:
+    rule = config.registration.password
+    return rule == "required" or (rule == "optional" and config.authme.enabled)
+
+
+def _email_field(config: PublicConfigFields, texts: Mapping[str, str]) -> list[DrawnField]:
+    domains = ", ".join(config.email_domain_whitelist or ())
+    accepted = "\n" + _fill(texts["email_domains"], domains=domains) if domains else ""
+    return [DrawnField("email", texts["email"], texts["email_hint"] + accepted)]
+
+
+def _name_fields(config: PublicConfigFields, texts: Mapping[str, str]) -> list[DrawnField]:
+    rules, rule, lengths = config.registration, config.registration.password, _LENGTHS.search(config.username_regex)
+    if config.bedrock.enabled or lengths is None or _USUAL_CHARACTERS not in config.username_regex:
+        return []
+    hint = _fill(texts["name_usual"], minLength=lengths[1], maxLength=lengths[2])
+    fields = [DrawnField("text", texts["name"], hint)]
+    if _asks_password(config):
+        if rules.password_regex != _VISIBLE_ASCII:
+            return []
+        is_optional = rule == "optional"
+        hint = _fill(texts["password_usual"], minLength=rules.password_min_length, maxLength=rules.password_max_length)
+        note = f"{texts['password_later']}\n" if is_optional else ""
+        fields.append(DrawnField("password", texts["password"], note + hint, is_optional))
+    if rules.email == "optional":
+        fields.append(DrawnField("email", texts["email"], texts["email_about"], is_optional=True))
+    return fields
+
+
+def _fill(text: str, **values: object) -> str:
+    """Put values into a text, as the scripts do."""
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
 
 ANNOUNCEMENT_COOKIE: Final = "companion_announcement"
 """Cookie with the id of the announcement that the visitor dismissed; written by the pages' own scripts."""
@@ -172,15 +253,15 @@ class LayoutHandler(ReadOnlyHandler):
 
         `texts`: those that its script may need, of which it is given what it names. `values` are the template's own.
         """
-        features = features_of(self.services)
+        features = features_of(self.config)
         if (page.name, features) not in _loaded:
             await asyncio.to_thread(load_page, page, features)
-        config, language = self.services.config, self.language
+        config, language = self.config, self.language
         worker = load_worker("captcha").path if page.asks_captchas and config.captcha.without_picture else None
         policy = content_security_policy(image_sources(config), has_worker=worker is not None)
         self.set_header("Content-Security-Policy", policy)
         is_public = page.is_in_menu or page is _HOME
-        announcement = self.services.live.announcement_for(language)
+        announcement = self.live.announcement_for(language)
         is_dismissed = self.find_choice(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
         links = [
             (text, address, _link_icon(text, address))
@@ -223,7 +304,7 @@ class LayoutHandler(ReadOnlyHandler):
         self.send_page(html, language)
 
     def _text(self, key: str) -> str:
-        return self.services.translations.text(key, self.language)
+        return self.translations.text(key, self.language)
 
 
 def _link_icon(text: str, address: str) -> str:
@@ -239,26 +320,26 @@ class PageHandler(LayoutHandler):
     @property
     def languages(self) -> list[str]:
         """The languages of this page: those of the players' pages need not have the texts for operators."""
-        return self.services.translations.languages_of(self._page.section)
+        return self.translations.languages_of(self._page.section)
 
     async def get(self) -> None:
-        translations = self.services.translations
+        translations = self.translations
         texts: dict[str, str] = {}
         for section in self._page.sections:
             texts |= translations.section(section, self.language)
         if not self._page.is_for_players:
             reasons = translations.section("reason", self.language)
             texts |= {f"reason.{code}": words for code, words in reasons.items()}
-        public = public_config(self.services, self.language)
+        public = self.application.features.of_class(PublicConfig).in_language(self.language)
         await self.render_page(
             self._page,
             title=texts["title"],
             texts=texts,
             first=first_step(public, texts) if self._page.name == "register" else None,
             languages=" ".join(self.languages),
-            is_open=self.services.config.registration.open,
-            has_address=public_game_address(self.services.config.game.address) is not None,
-            has_review=self.services.config.registration.approval,
+            is_open=self.config.registration.open,
+            has_address=public_game_address(self.config.game.address) is not None,
+            has_review=self.config.registration.approval,
             config=msgspec.json.encode(public).decode(),
         )
 

@@ -83,7 +83,7 @@ def crowd(make_services: MakeServices) -> Iterator[Crowd]:
     services = make_services(auth__login_limits=["5 per minute"], captcha__answers_per_client=["100000 per minute"])
     for name, local_part in OWNERS.items():
         services.register(name, email=f"{local_part}@{DOMAIN}")
-    with LiveApi(services.app.services) as api:
+    with LiveApi(services.app.features) as api:
         yield Crowd(services, api)
 
 

@@ -17,7 +17,7 @@ FOURTEEN_DAYS = timedelta(days=14)
 
 def reject_unanswered(services: ServiceHarness) -> int:
     """Run the job of the daemon."""
-    return services.app.worker.run_here(services.app.services.decisions.reject_unanswered, FOURTEEN_DAYS)
+    return services.app.worker.run_here(services.app.decisions.reject_unanswered, FOURTEEN_DAYS)
 
 
 def render(services: ServiceHarness, template: str) -> dict[str, tuple[str, str]]:
@@ -96,10 +96,10 @@ def test_questions_stay_with_the_name_but_not_the_address_of_who_left(services: 
         services.register(name)
         services.ask(name)
         services.answer(name)
-        services.app.worker.run_here(services.app.services.notes.add, name, "Knows Bob.", Actor("Olivia"))
+        services.app.worker.run_here(services.app.notes.add, name, "Knows Bob.", Actor("Olivia"))
     services.decide("approve", "Alice")
-    session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
-    asyncio.run(services.app.services.self_deletion.delete(session, PASSWORD, None, CALLER))
+    session = services.app.sessions.authenticate(services.login("Alice", PASSWORD).token)
+    asyncio.run(services.app.self_deletion.delete(session, PASSWORD, None, CALLER))
     services.decide("delete", "Bob")
     kept = [(it.username_key, it.answer, it.email_key) for it in AskedQuestion.select().order_by(AskedQuestion.id)]
     assert kept == [("alice", "The builder.", None), ("bob", "The builder.", "bob@example.org")]

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from regsvc.accounts.access import Principal
-from regsvc.api.route import USER
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
+from regsvc.auth.entitlement import Principal
 from regsvc.core.rights import EVERYTHING
 from regsvc.database.audit import Actor
 from regsvc.database.models import BaseModel, OutboxEntry
+from regsvc.http.route import USER
 from tests.support.live_api import LiveApi, Reply
 from tests.support.services import PASSWORD, MakeServices, ServiceHarness
 
@@ -64,7 +64,7 @@ class Player:
 def mallory(make_services: MakeServices) -> Iterator[Player]:
     services = make_services()
     services.register("Mallory")
-    with LiveApi(services.app.services) as api:
+    with LiveApi(services.app.features) as api:
         yield Player(services, api)
 
 
@@ -109,7 +109,7 @@ def test_a_link_lets_her_in_whom_a_thief_with_the_password_kept_out(mallory: Pla
     while mallory.log_in("198.51.100.1").status == 200:
         pass
     assert mallory.log_in().status == 429
-    services = mallory.services.app.services
+    services = mallory.services.app
     link = mallory.services.app.worker.run_here(
         services.password_mails.create_link, "Mallory", Principal(Actor("cli"), EVERYTHING)
     )
@@ -127,7 +127,7 @@ def test_what_a_service_is_never_passed_is_refused_at_once(make_services: MakeSe
     """Quotes in an address: over HTTP the mail would be given up, which is an error in the log and in the metrics."""
     services = make_services(mail__backend="http", mail__http_provider="resend", mail__http_key="k")
     body = {"email": '"a b"@example.org', "code": "123456", "username": "Mallory", "password": PASSWORD}
-    with LiveApi(services.app.services) as api:
+    with LiveApi(services.app.features) as api:
         reply = api.request("POST", path, body)
     assert (reply.status, reply.json["code"], reply.json["field"]) == (422, "invalid_email", "email")
     assert OutboxEntry.select().count() == 0

@@ -90,7 +90,7 @@ RESIDENTS = ("fred", "pete", "ada", "rick", "bert", "ulla")
 
 # R3
 def test_a_code_costs_the_same_statements_for_every_address(services: ServiceHarness) -> None:
-    verification = services.app.services.verification
+    verification = services.app.verification
     work_of(lambda: verification.send_code("first@example.org", "register", CALLER))  # makes the counters of all
     work = {
         name: work_of(lambda name=name: verification.send_code(f"{name}@example.org", "register", CALLER))  # type: ignore[misc]
@@ -103,7 +103,7 @@ def test_a_code_costs_the_same_statements_for_every_address(services: ServiceHar
 
 # R3
 def test_a_forgotten_password_costs_the_same_statements_for_every_address(services: ServiceHarness) -> None:
-    mails = services.app.services.password_mails
+    mails = services.app.password_mails
     work_of(lambda: mails.forgot("first@example.org", CALLER))  # makes the counters of all
     work = {
         name: work_of(lambda name=name: mails.forgot(f"{name}@example.org", CALLER))  # type: ignore[misc]
@@ -117,7 +117,7 @@ def test_a_forgotten_password_costs_the_same_statements_for_every_address(servic
 def failed_login(services: ServiceHarness, name: str) -> Work:
     async def log_in() -> None:
         with pytest.raises(BadCredentials):
-            await services.app.services.logins.log_in(name, "a-wrong-password", "user", CALLER)
+            await services.app.logins.log_in(name, "a-wrong-password", "user", CALLER)
 
     return work_of(log_in)
 
@@ -141,7 +141,7 @@ def test_a_failed_login_costs_one_hash_after_authme_was_turned_off(services: Ser
 def test_during_a_delay_a_right_password_costs_as_much_as_a_wrong_one(services: ServiceHarness) -> None:
     """Mallory has an account, so that the password is compared for their client; the refusal must not tell the rest."""
     mallory = replace(CALLER, address="203.0.113.9", limit_key="203.0.113.9")
-    logins = services.app.services.logins
+    logins = services.app.logins
     services.register("Mallory")
     asyncio.run(logins.log_in("Mallory", PASSWORD, "user", mallory))
     for _failure in range(9):
@@ -181,7 +181,7 @@ def refused_registration(services: ServiceHarness, name: str, email: str, code: 
 
     async def register() -> None:
         with pytest.raises(Refusal):
-            await services.app.services.registration.register(request, CALLER)
+            await services.app.registration.register(request, CALLER)
 
     return work_of(register)
 
@@ -202,7 +202,7 @@ def test_without_codes_a_repeated_registration_does_not_tell_whose_address_it_is
     captcha = asyncio.run(services.app.captchas.generate(CALLER)).token
     proof = CaptchaProof(captcha, answer_to(services.app, captcha))
     pete = RegistrationRequest("Pete", "pete@example.org", NO_CODE_OR_PROOF, PASSWORD, "java", "en", proof)
-    asyncio.run(services.app.services.registration.register(pete, CALLER))
+    asyncio.run(services.app.registration.register(pete, CALLER))
     work = [refused_registration(services, "Pete", f"{who}@example.org", None) for who in ("pete", "nobody")]
     assert work[0].hashes == work[1].hashes == 1
     assert len(work[0].statements) == len(work[1].statements) > 0, work

@@ -27,7 +27,7 @@ Ask = Callable[[Caller], bool]
 @pytest.fixture(params=["code", "link"])
 def ask(request: pytest.FixtureRequest, services: ServiceHarness) -> Ask:
     """Request a code or a link for Alice's address, a minute after the last; returns whether it is accepted."""
-    app = services.app.services
+    app = services.app
 
     def ask(caller: Caller) -> bool:
         services.clock.advance(minutes=1)
@@ -57,7 +57,7 @@ def test_a_stranger_leaves_mails_to_the_owner_of_an_address(services: ServiceHar
 def test_a_mailbox_has_one_limit_however_its_address_is_written(services: ServiceHarness) -> None:
     def ask(email: str) -> bool:
         try:
-            asyncio.run(services.app.services.verification.send_code(email, "register", MALLORY))
+            asyncio.run(services.app.verification.send_code(email, "register", MALLORY))
         except RateLimited:
             return False
         return True

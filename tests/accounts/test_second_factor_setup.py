@@ -20,8 +20,8 @@ def test_its_recovery_codes_are_shown_all_the_same(services: ServiceHarness, mon
 
     monkeypatch.setattr(SecondFactorSetup, "give", lose_connection)
     services.approved("Alice")
-    session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
-    setup = services.app.services.second_factor
+    session = services.app.sessions.authenticate(services.login("Alice", PASSWORD).token)
+    setup = services.app.second_factor
     entry = asyncio.run(setup.begin(session, PASSWORD, CALLER))
     app = Authenticator(entry.secret, services.clock)
     enabled = asyncio.run(setup.confirm(session, PASSWORD, app.code(), CALLER))
@@ -30,7 +30,7 @@ def test_its_recovery_codes_are_shown_all_the_same(services: ServiceHarness, mon
 
 def test_the_row_is_written_once(services: ServiceHarness) -> None:
     services.approved("Alice")
-    give = partial(services.app.services.second_factor.give, "alice")
+    give = partial(services.app.second_factor.give, "alice")
     assert [give("JBSWY3DPEHPK3PXP"), give("JBSWY3DPEHPK3PXP"), give("KRSXG5CTMVRXEZLU")] == [True, True, False]
     assert services.row("alice")["totp"] == "JBSWY3DPEHPK3PXP"
 
@@ -38,8 +38,8 @@ def test_the_row_is_written_once(services: ServiceHarness) -> None:
 def test_a_second_factor_that_another_request_has_switched_on_stays(services: ServiceHarness) -> None:
     """Both looked while it was off; the app of the first one must not become worthless."""
     services.approved("Alice")
-    session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
-    checker, store = services.app.checker, services.app.services.second_factor
+    session = services.app.sessions.authenticate(services.login("Alice", PASSWORD).token)
+    checker, store = services.app.checker, services.app.second_factor
     run = services.app.worker.run_here
     late = run(checker.find_identity, "Alice", CALLER)
     app = Authenticator(run(store._store_nonce, late), services.clock)

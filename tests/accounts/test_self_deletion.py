@@ -11,7 +11,7 @@ from tests.support.services import CALLER, PASSWORD, ServiceHarness
 
 def test_authmes_row_is_written_last(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     services.approved("Ada")
-    session = services.app.services.sessions.authenticate(services.login("Ada", PASSWORD).token)
+    session = services.app.sessions.authenticate(services.login("Ada", PASSWORD).token)
     written = []
 
     def look(account: Account, *_intended: object) -> None:
@@ -21,5 +21,5 @@ def test_authmes_row_is_written_last(services: ServiceHarness, monkeypatch: pyte
         written.append((key, mails, addresses))
 
     monkeypatch.setattr(services.app.reconciler, "reconcile_in_transaction", look)
-    asyncio.run(services.app.services.self_deletion.delete(session, PASSWORD, None, CALLER))
+    asyncio.run(services.app.self_deletion.delete(session, PASSWORD, None, CALLER))
     assert written == [("ada", 1, 0)], "the game waits for AuthMe's row, so the rest is written before"

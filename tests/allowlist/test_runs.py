@@ -597,7 +597,7 @@ def test_the_console_alone_keeps_the_list_of_a_server_in_online_mode(
     far.approved("alice")
     assert run(far).counts == {"adopted": 1, "added": 1}
     assert listed(server) == {"Zoe", "Alice"}
-    assert {step.verdict for step in far.app.services.why_not.find_steps("Alice", None)} == {"ok"}
+    assert {step.verdict for step in far.app.why_not.find_steps("Alice", None)} == {"ok"}
     assert {(row.username_key, row.state, row.uuid) for row in Allowed.select()} == {
         ("alice", "listed", None),
         ("zoe", "listed", None),

@@ -1,7 +1,5 @@
 """Fixtures of the tests of the routes, beside those of all tests.
 
-stack         kept for a whole test file; the next one has the same if this one left the daemon, its config, the game's
-              files and the settings as they were. So there may be players of other files; limits are out of reach
 make_stack  a function that makes a stack with another config, for the whole test file:
               `make_stack("mariadb", config={"registration": {"approval": False}})`
 operators     the operators in the ops.json of `stack`, which tests may change
@@ -11,7 +9,7 @@ impatient     a stack on SQLite whose daemon waits only briefly for locks of oth
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -19,28 +17,8 @@ import pytest
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.operators import Operators
-from tests.support.peers.mariadb import MariaDBServer
 from tests.support.peers.oauth_server import OAuthServer
-from tests.support.stack import MakeStack, SpareStack, Stack
-
-
-@pytest.fixture(scope="session")
-def spare_sqlite_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpareStack]:
-    with closing(SpareStack(lambda: Stack("sqlite", tmp_path_factory.mktemp("stack")))) as spare:
-        yield spare
-
-
-@pytest.fixture(scope="session")
-def spare_mariadb_stack(mariadb: MariaDBServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpareStack]:
-    with closing(SpareStack(lambda: Stack("mariadb", tmp_path_factory.mktemp("stack"), mariadb))) as spare:
-        yield spare
-
-
-@pytest.fixture(scope="module", params=["sqlite", "mariadb"])
-def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
-    spare: SpareStack = request.getfixturevalue(f"spare_{request.param}_stack")
-    with spare.lent() as stack:
-        yield stack
+from tests.support.stack import MakeStack, Stack
 
 
 @pytest.fixture(scope="module")

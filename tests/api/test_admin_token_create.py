@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 
-from regsvc.api.route import Access
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
 from regsvc.core.rights import NOT_FOR_TOKENS, Permission
+from regsvc.http.route import Access
 from tests.api.test_admin_user_role import with_role
 from tests.support.command_line import companion
 from tests.support.operators import Operators

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from regsvc.api.route import Access
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
 from regsvc.core.rights import PERMISSIONS_OF, Permission
+from regsvc.http.route import Access
 from tests.support.command_line import companion
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database

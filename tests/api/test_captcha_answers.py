@@ -60,7 +60,7 @@ def booth(make_services: MakeServices) -> Iterator[Booth]:
         verification__limits_per_client=PLENTY,
         database__busy_timeout="20 seconds",
     )
-    with LiveApi(services.app.services) as api:
+    with LiveApi(services.app.features) as api:
         yield Booth(services, api)
 
 

@@ -7,9 +7,8 @@ import pytest
 
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.rules import NameRule, PasswordRule
-from regsvc.api import config
-from regsvc.api.services import Services
 from regsvc.config.host_sections import DatabaseSection, GameSection, HttpSection, ServerSection
+from regsvc.config.live import LiveConfig
 from regsvc.config.sections import (
     BedrockSection,
     CaptchaSection,
@@ -20,11 +19,13 @@ from regsvc.config.sections import (
 )
 from regsvc.core.i18n.languages import Translated
 from regsvc.core.i18n.translations import load_translations
-from tests.support.live_api import LiveApi, make_services
+from regsvc.http.route import Features
+from regsvc.registration.public_config import PublicConfig
+from tests.support.live_api import LiveApi, make_features
 
 
-def ask(services: Services) -> dict[str, Any]:
-    with LiveApi(services) as api:
+def ask(features: Features) -> dict[str, Any]:
+    with LiveApi(features) as api:
         reply = api.request("GET", "/api/config")
     assert reply.status == 200
     assert reply.json["success"] is True
@@ -34,7 +35,7 @@ def ask(services: Services) -> dict[str, Any]:
 
 
 def test_the_defaults() -> None:
-    assert ask(make_services(Config())) == {
+    assert ask(make_features(Config())) == {
         "theme": "default",
         "logoUrl": "",
         "bannerUrl": "",
@@ -84,7 +85,7 @@ def test_the_hosts_own_words() -> None:
         "accent": "#123456",
     }
     server = ServerSection(name="Oakvale", language="zh", announcement=Translated({"zh": "欢迎\n!"}), **looks)  # type: ignore[arg-type]
-    payload = ask(make_services(Config(server=server)))
+    payload = ask(make_features(Config(server=server)))
     assert payload["webServerPrefix"] == "Oakvale"
     assert payload["language"] == "zh"
     keys = {"logo_url": "logoUrl", "banner_url": "bannerUrl"}
@@ -93,7 +94,7 @@ def test_the_hosts_own_words() -> None:
 
 
 def test_where_players_join_is_told_as_the_host_wrote_it() -> None:
-    payload = ask(make_services(Config(game=GameSection(address="play.example.org:25565"))))
+    payload = ask(make_features(Config(game=GameSection(address="play.example.org:25565"))))
     assert payload["gameAddress"] == "play.example.org"
 
 
@@ -101,7 +102,7 @@ def test_authmes_rules_are_told_where_authme_is() -> None:
     authme = AuthMeConfig(
         name_rule=NameRule(min_length=4, max_length=12), password_rule=PasswordRule(min_length=8, max_length=64)
     )
-    payload = ask(make_services(Config(), authme))
+    payload = ask(make_features(Config(), authme))
     assert payload["usernameRegex"] == "^(?=.{4,12}$)[a-zA-Z0-9_]*$"
     assert payload["authme"]["enabled"] is True
     assert payload["gates"] == ["authme"]
@@ -113,7 +114,7 @@ def test_the_hosts_rules_replace_authmes() -> None:
     registration = RegistrationSection(
         username_regex="^[a-z]{3,9}$", password_regex="^.{12,}$", password="required", approval=False, open=False
     )
-    payload = ask(make_services(Config(registration=registration), AuthMeConfig()))
+    payload = ask(make_features(Config(registration=registration), AuthMeConfig()))
     assert payload["usernameRegex"] == "^[a-z]{3,9}$"
     assert payload["registration"]["passwordRegex"] == payload["authme"]["passwordRegex"] == "^.{12,}$"
     assert payload["authme"]["requirePassword"] is True
@@ -126,11 +127,12 @@ def test_the_hosts_rules_replace_authmes() -> None:
 def test_it_is_made_once_and_again_when_something_in_it_changes(
     monkeypatch: pytest.MonkeyPatch, is_legacy: bool
 ) -> None:
-    make = Mock(wraps=config.public_config)
-    monkeypatch.setattr(config, "public_config", make)
+    make = Mock(side_effect=PublicConfig.in_language)
+    monkeypatch.setattr(PublicConfig, "in_language", lambda *given: make(*given))
     http = HttpSection(legacy_status=is_legacy)
-    services = make_services(Config(http=http), AuthMeConfig())
-    with LiveApi(services) as api:
+    features = make_features(Config(http=http), AuthMeConfig())
+    live = features.of_class(LiveConfig)
+    with LiveApi(features) as api:
 
         def ask_twice(number: int) -> dict[str, Any]:
             first, second = (api.request("GET", "/api/config") for _time in range(2))
@@ -141,17 +143,17 @@ def test_it_is_made_once_and_again_when_something_in_it_changes(
             return payload
 
         assert ask_twice(1)["webServerPrefix"] == "Game server"
-        services.live.apply(Config(http=http, server=ServerSection(name="Oakvale")))
+        live.apply(Config(http=http, server=ServerSection(name="Oakvale")))
         assert ask_twice(2)["webServerPrefix"] == "Oakvale"
-        services.live.apply_authme(AuthMeConfig(password_rule=PasswordRule(min_length=8)))
+        live.apply_authme(AuthMeConfig(password_rule=PasswordRule(min_length=8)))
         assert ask_twice(3)["registration"]["passwordMinLength"] == 8
-        services.live.apply(Config(http=HttpSection(legacy_status=not is_legacy), server=ServerSection(name="Oakvale")))
+        live.apply(Config(http=HttpSection(legacy_status=not is_legacy), server=ServerSection(name="Oakvale")))
         assert ("login" in ask_twice(4)) is not is_legacy
 
 
 def test_the_list_of_domains_is_told_only_if_there_is_one() -> None:
     registration = RegistrationSection(email_domains=("example.org",), email_aliases=False)
-    payload = ask(make_services(Config(registration=registration)))
+    payload = ask(make_features(Config(registration=registration)))
     assert payload["emailDomainWhitelist"] == ["example.org"]
     assert payload["enableEmailDomainWhitelist"] is True
     assert payload["enableEmailAliasLimit"] is True
@@ -165,7 +167,7 @@ def test_what_else_a_registration_needs() -> None:
         chat=ChatSection(platform="discord", required=True),
         bedrock=BedrockSection(enabled=True, prefix="*"),
     )
-    payload = ask(make_services(config))
+    payload = ask(make_features(config))
     assert payload["authMethods"] == ["email", "captcha"]
     assert payload["captcha"] == {
         "enabled": True,
@@ -181,5 +183,5 @@ def test_what_else_a_registration_needs() -> None:
 
 @pytest.mark.parametrize("secret", ["mysql://companion:hunter2@db/companion"])
 def test_no_secret_is_told(secret: str) -> None:
-    payload = ask(make_services(Config(database=DatabaseSection(url=secret), chat=ChatSection(client_secret=secret))))
+    payload = ask(make_features(Config(database=DatabaseSection(url=secret), chat=ChatSection(client_secret=secret))))
     assert "hunter2" not in str(payload)

@@ -3,7 +3,7 @@
 from types import MappingProxyType
 
 from regsvc.config.sections import Config, Download
-from tests.support.live_api import LiveApi, make_services
+from tests.support.live_api import LiveApi, make_features
 from tests.support.stack import MakeStack
 
 
@@ -49,13 +49,13 @@ def test_a_host_offers_files(make_stack: MakeStack) -> None:
 
 
 def test_a_host_need_not_offer_any() -> None:
-    with LiveApi(make_services(Config())) as api:
+    with LiveApi(make_features(Config())) as api:
         assert api.request("GET", "/api/downloads").json == {"success": True, "resources": []}
 
 
 def test_it_is_only_read() -> None:
     downloads = MappingProxyType({"client": Download(name="Client", url="/client.zip")})
-    with LiveApi(make_services(Config(downloads=downloads))) as api:
+    with LiveApi(make_features(Config(downloads=downloads))) as api:
         head = api.request("HEAD", "/api/downloads")
         assert (head.status, head.content) == (200, b"")
         assert api.request("POST", "/api/downloads").json["code"] == "method_not_allowed"

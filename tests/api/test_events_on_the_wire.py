@@ -10,10 +10,9 @@ import pytest
 
 from regsvc.config.host_sections import HttpSection
 from regsvc.config.sections import Config
-from regsvc.runtime.event_streams import EventStreams
-from regsvc.runtime.events import newest_id, read_tail
+from regsvc.runtime.event_streams import EventStreams, newest_id, read_tail
 from regsvc.sync.report import SyncReport
-from tests.support.live_api import LiveApi, make_services
+from tests.support.live_api import LiveApi, make_features
 from tests.support.watching import ask_until
 
 REQUEST = b"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer olivia\r\n\r\n"
@@ -36,9 +35,9 @@ class Stage:
     def __init__(self, http: HttpSection | None = None, **options: Any) -> None:
         worker: Any = EmptyLog()
         self.streams = EventStreams(worker, lambda session: True, **options)
-        services = make_services(Config(http=http or HttpSection()))
-        services.events = self.streams
-        self.api = LiveApi(services)
+        features = make_features(Config(http=http or HttpSection()))
+        features[EventStreams] = self.streams
+        self.api = LiveApi(features)
 
     @property
     def listeners(self) -> int:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from regsvc.api.route import Access, Route
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
 from regsvc.core.errors import REFUSALS, Category
+from regsvc.http.route import Access, Route
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.contract import example_body
 from tests.support.daemon import Reply

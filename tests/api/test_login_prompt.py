@@ -18,8 +18,6 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, MakeStack, Stack
 from tests.support.watching import ask_until
 
-pytestmark = pytest.mark.every_database
-
 USERS = "/api/admin/users"
 QUICK = {"settings.restrictions.timeout": 1}
 """Seconds at the prompt: a name without a note is away for 2 × 1 + 5."""
@@ -158,6 +156,7 @@ def test_the_row_of_a_pending_operator_is_not_locked_while_they_stand_at_the_pro
     assert server.login(paul, password)
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("note", ["none", "of an earlier ride"])
 def test_a_real_deop_ends_everything_within_seconds(beside: Beside, note: str) -> None:
     name = beside.oscar.name
@@ -182,6 +181,7 @@ def test_a_name_taken_out_of_the_file_while_the_game_is_off_loses_everything(bes
     beside.assert_ended()
 
 
+@pytest.mark.every_database
 def test_an_operator_stays_one_when_the_game_is_killed_at_the_prompt(beside: Beside) -> None:
     name = beside.oscar.name
     beside.server.join(name)
@@ -203,22 +203,24 @@ def test_an_operator_stays_one_while_the_daemon_restarts(beside: Beside) -> None
     beside.assert_kept()
 
 
-@pytest.mark.parametrize("size", ["FOUR", "SIXTEEN", "TWO_FIFTY"])
-def test_notes_of_many_players_in_one_file_tell_it_too(beside: Beside, size: str) -> None:
-    changes = {"limbo.persistence.type": "DISTRIBUTED_FILES", "limbo.persistence.distributionSize": size}
-    beside.stack.game.change_authme(changes)
-    beside.server.reload_authme()
-    beside.server.join("Carla")
-    beside.server.join(beside.oscar.name)
-    with beside.asking() as answers:
-        for number in range(10):
-            beside.server.join(f"Guest{number}")
-    assert set(answers) == {(200, 200)}
-    beside.server.deop(beside.oscar.name)  # of whose op AuthMe holds it changes nothing
-    beside.assert_kept()
-    beside.server.quit(beside.oscar.name)
-    beside.assert_kept()
-    beside.server.deop(beside.oscar.name)
+def test_notes_of_many_players_in_one_file_tell_it_too(beside: Beside) -> None:
+    server, name = beside.server, beside.oscar.name
+    for size in ("FOUR", "SIXTEEN", "TWO_FIFTY"):
+        changes = {"limbo.persistence.type": "DISTRIBUTED_FILES", "limbo.persistence.distributionSize": size}
+        beside.stack.game.change_authme(changes)
+        server.reload_authme()
+        server.join("Carla")
+        server.join(name)
+        with beside.asking() as answers:
+            for number in range(10):
+                server.join(f"Guest{number}")
+        assert set(answers) == {(200, 200)}
+        server.deop(name)  # of whose op AuthMe holds it changes nothing
+        beside.assert_kept()
+        for player in list(server.online.values()):
+            server.quit(player)
+        beside.assert_kept()
+    server.deop(name)
     beside.assert_ended()
 
 
@@ -264,6 +266,7 @@ def test_an_operator_with_a_role_needs_an_operators_second_factor_while_they_are
     assert stack.get(USERS, token=browser).status == 401
 
 
+@pytest.mark.every_database
 def test_what_a_ban_ended_has_not_ended_for_want_of_a_second_factor(shared: Stack) -> None:
     kurt = shared.approved("kurt")
     shared.game.write_operators(OPERATOR, kurt.name, levels={kurt.name: 2})

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from regsvc.accounts.access import Principal
+from regsvc.auth.entitlement import Principal
 from regsvc.core.rights import EVERYTHING
 from regsvc.database.audit import Actor
 from tests.support.authenticator import Authenticator
@@ -57,7 +57,7 @@ class Siege:
 
     def recovery_code(self) -> str:
         """Return one of new recovery codes."""
-        second_factors = self.services.app.services.second_factor.second_factors
+        second_factors = self.services.app.second_factor.second_factors
         user_id = self.services.user(OPERATOR).id
         return self.services.app.worker.run_here(second_factors.replace_recovery_codes, user_id)[0]
 
@@ -67,7 +67,7 @@ class Siege:
 
     def link(self) -> str:
         """Return the token of a link that the host hands over."""
-        handover, worker = self.services.app.services.password_mails, self.services.app.worker
+        handover, worker = self.services.app.password_mails, self.services.app.worker
         link = worker.run_here(handover.create_link, OPERATOR, Principal(Actor("cli"), EVERYTHING))
         return link.link.partition("#token=")[2]
 
@@ -79,7 +79,7 @@ def siege(make_services: MakeServices) -> Iterator[Siege]:
         captcha__answers_per_client=["100000 per minute"],
     )
     long_ago(services.table).register(OPERATOR, PASSWORD)
-    with LiveApi(services.app.services) as api:
+    with LiveApi(services.app.features) as api:
         yield Siege(services, api)
 
 

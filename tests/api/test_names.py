@@ -12,10 +12,10 @@ from typing import Final
 
 import pytest
 
-from regsvc.api.legacy.routes import ForgotByAnyNameRequest, legacy_routes
-from regsvc.api.messages import name_fields
-from regsvc.api.route import Route
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
+from regsvc.http.messages import name_fields
+from regsvc.http.route import Route
+from regsvc.legacy.routes import ForgotByAnyNameRequest, legacy_routes
 from tests.support.authme.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.peers.mariadb import MYSQLD

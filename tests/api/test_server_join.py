@@ -7,11 +7,11 @@ import pytest
 from regsvc.config.host_sections import GameSection, ServerSection
 from regsvc.config.sections import BedrockSection, Config
 from regsvc.core.text import draw_qr_code
-from tests.support.live_api import LiveApi, make_services
+from tests.support.live_api import LiveApi, make_features
 
 
 def ask(config: Config) -> dict[str, Any]:
-    with LiveApi(make_services(config)) as api:
+    with LiveApi(make_features(config)) as api:
         payload: dict[str, Any] = api.request("GET", "/api/server/join").json["data"]
     return payload
 

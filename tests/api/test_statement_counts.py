@@ -72,7 +72,7 @@ def host(make_services: MakeServices) -> Iterator[Host]:
     services = make_services(verification__max_tries=9)
     long_ago(services.table).register(OPERATOR, OPERATORS_PASSWORD)
     services.sync()
-    with LiveApi(services.app.services) as api:
+    with LiveApi(services.app.features) as api:
         host = Host(services, api)
         assert host.register("first").status == 201  # what is read only once
         yield host

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
 from regsvc.users.transitions import TRANSITIONS
 from tests.support.crash.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
 from tests.support.decisions import STATUSES, decide_as, decide_on_many, person_with_status

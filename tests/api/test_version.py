@@ -11,7 +11,7 @@ from regsvc import __version__
 from regsvc.config.sections import Config
 from regsvc.runtime.updates import TIMEOUT
 from tests.support.authme.plugin_jars import AUTHME, write_jar
-from tests.support.live_api import LiveApi, make_services
+from tests.support.live_api import LiveApi, make_features
 from tests.support.peers.release_feed import FeedReply, ReleaseFeed, release
 from tests.support.stack import MakeStack, Stack
 from tests.support.watching import ask_until
@@ -42,7 +42,7 @@ def version(stack: Stack) -> dict[str, Any]:
 
 
 def test_it_tells_our_version() -> None:
-    with LiveApi(make_services(Config())) as api:
+    with LiveApi(make_features(Config())) as api:
         reply = api.request("GET", "/api/version")
     assert reply.status == 200
     assert reply.json == {

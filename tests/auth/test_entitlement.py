@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.accounts.access import Principal
-from regsvc.auth.entitlement import Origin
+from regsvc.auth.entitlement import Origin, Principal
 from regsvc.core.errors import ProtectedOperator, Refusal
 from regsvc.core.rights import Permission
 from regsvc.database.audit import Actor
@@ -123,7 +122,7 @@ def register_anew(team: Team) -> None:
 def reset_password(team: Team) -> None:
     app, mona = team.services.app, team.services.user(MONA)
     link = team.run(app.links.issue, mona.id, "reset", str(mona.email_key))
-    asyncio.run(app.services.password_changes.reset(app.links.token_of(link), "a-new-one-2", CALLER))
+    asyncio.run(app.password_changes.reset(app.links.token_of(link), "a-new-one-2", CALLER))
 
 
 def nothing(team: Team) -> None:
@@ -162,7 +161,7 @@ def test_all_of_it_ends_while_it_is_used(team: Team, stop: str) -> None:
     """Forty times, requests with each kind race with what ends them: afterwards none works."""
     app = team.services.app
     team.appoint()
-    decide = app.services.decisions.decide
+    decide = app.decisions.decide
     for number in range(40):
         team.give_role(MONA, "moderator" if number % 2 else "reviewer")
         uses = team.make_all()
@@ -212,10 +211,10 @@ def test_another_role_ends_what_was_made_by_the_earlier_one(
 def test_a_changed_password_ends_the_sessions_and_offers_to_end_the_rest(team: Team) -> None:
     uses, app = team.make_all(), team.services.app
     session = team.run(uses["session"])
-    asyncio.run(app.services.password_changes.change_own(session, PASSWORD, "a-new-one-1", CALLER))
+    asyncio.run(app.password_changes.change_own(session, PASSWORD, "a-new-one-1", CALLER))
     assert team.list_working(uses) == ALL - {"session"}
     own = replace(session, token_generation=1)
-    assert app.worker.run_here(app.services.team_credentials.list_own, own) == {
+    assert app.worker.run_here(app.team_credentials.list_own, own) == {
         "links": ["Alice"],
         "tokens": ["bot"],
         "invitations": ["1"],
@@ -301,7 +300,7 @@ def test_a_bot_lets_nobody_in_who_has_a_rank(team: Team, transition: str) -> Non
     team.appoint(MONA, "Otto")
     bot = Principal(Actor("bot (Mona)"), OLIVIA.rights, MONA, services.clock() + DAY, token_id=7)
     with pytest.raises(ProtectedOperator):
-        services.app.worker.run_here(services.app.services.decisions.decide, "Otto", transition, bot, DecisionDetails())
+        services.app.worker.run_here(services.app.decisions.decide, "Otto", transition, bot, DecisionDetails())
 
 
 def test_a_revoked_token_leaves_nothing_that_was_made_meanwhile(team: Team) -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from regsvc.auth.login_limits import LoginDelays
+from regsvc.auth.rate_limits import LoginDelays
 from regsvc.auth.sessions import KnownClients
 from regsvc.core.errors import RateLimited
 from regsvc.database.models import KnownClient, User

@@ -4,8 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from regsvc.auth.login_limits import LoginDelays, LoginLimits
-from regsvc.auth.rate_limits import MemoryLimits
+from regsvc.auth.rate_limits import LoginDelays, LoginLimits, MemoryLimits
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import AuthSection, Config
 from regsvc.core.caller import Caller

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from peewee import Database
 
+from regsvc.accounts.invitations import Invitations
 from regsvc.auth.derived_secrets import DerivedSecrets
-from regsvc.auth.invitations import Invitations
 from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, client_checks
 from regsvc.core.errors import RateLimited
 from regsvc.core.rights import Team

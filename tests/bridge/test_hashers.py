@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugin_bridge.hashers import HASHERS, HashedPassword, find_hasher, is_hashable
-from plugin_bridge.hashers.whirlpool import whirlpool
+from plugin_bridge.hashers.digests import whirlpool
 from tests.bridge.known_hashes import NAME, RIGHT, WRONG, Known, of
 from tests.support.each import assert_each
 

@@ -10,7 +10,7 @@ from plugin_bridge.hashers import (
     UnusableAlgorithm,
     make_password_hasher,
 )
-from plugin_bridge.hashers.bcrypts import bcrypt_hasher
+from plugin_bridge.hashers.slow_hashes import bcrypt_hasher
 from tests.bridge.known_hashes import NAME, of
 
 OF_FORUMS = ["PHPBB", "WORDPRESS", "IPB4", "XFBCRYPT"]

@@ -5,10 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugin_bridge.hashers import HASHERS, Hasher, UnhashablePassword, UnusableAlgorithm
-from plugin_bridge.hashers.bcrypts import bcrypt_hasher
 from plugin_bridge.hashers.digests import salted2md5
-from plugin_bridge.hashers.pbkdf2 import pbkdf2, pbkdf2_base64
-from plugin_bridge.hashers.phpass import phpbb
+from plugin_bridge.hashers.slow_hashes import bcrypt_hasher, pbkdf2, pbkdf2_base64, phpbb
 from tests.bridge.hash_forms import FORMS
 
 DEPRECATED = ["MD5", "DOUBLEMD5", "SHA1", "SHA512", "WHIRLPOOL"]

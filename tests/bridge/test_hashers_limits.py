@@ -11,7 +11,7 @@ import argon2.low_level
 import pytest
 
 from plugin_bridge.hashers import HASHERS, HashedPassword
-from plugin_bridge.hashers.argon2i import MAX_MEMORY
+from plugin_bridge.hashers.slow_hashes import MAX_MEMORY
 from tests.bridge.known_hashes import NAME, of
 
 

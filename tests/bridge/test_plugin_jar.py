@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin_bridge.server.plugin_jar import MAX_DESCRIPTION_BYTES, PluginJar
+from plugin_bridge.server.versions import MAX_DESCRIPTION_BYTES, PluginJar
 from tests.support.authme.plugin_jars import AUTHME, age, write_jar
 
 

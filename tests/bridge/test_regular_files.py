@@ -9,7 +9,7 @@ import pytest
 from plugin_bridge.authme.config import AuthMeConfigError, read_authme_config
 from plugin_bridge.regular_files import require_regular_file
 from plugin_bridge.server.files import OpsFile, PropertiesFile, ServerFileError, read_operators, read_server_properties
-from plugin_bridge.server.plugin_jar import PluginJar
+from plugin_bridge.server.versions import PluginJar
 from regsvc.cli.transfer.backup import read_manifest
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.cli.transfer.user_files import read_users

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugin_bridge.authme.sqlite_checksums import TableScan, scan_table
+from plugin_bridge.authme.table_checksums import TableScan, scan_table
 
 PLAYERS = 20_000
 ROWS_OF_PAGE = 2_000

@@ -84,7 +84,7 @@ def services(
 @pytest.fixture
 def address(services: ServiceHarness) -> Iterator[str]:
     """Where `services` are served, with our pages."""
-    with LiveApi(services.app.services, pages=[*PAGES, *OWN_PAGES]) as api:
+    with LiveApi(services.app.features, pages=[*PAGES, *OWN_PAGES]) as api:
         yield f"http://127.0.0.1:{api.port}"
 
 

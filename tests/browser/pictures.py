@@ -13,7 +13,6 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
-from regsvc.cli.demo import prepare
 from regsvc.config.host_sections import ServerSection
 from regsvc.config.host_style import accent_of
 from regsvc.config.loader import load_config
@@ -24,8 +23,9 @@ from tests.browser.admin_pictures import ADMIN_SCENES, admin_stack
 from tests.browser.applicant import Applicant, expect_received
 from tests.browser.conftest import SIZES, find_chromium
 from tests.browser.operators_pictures import OPERATORS_SCENES, operators_stack
+from tests.demo.__main__ import prepare
 from tests.support.chat_stack import ChatStack
-from tests.support.live_api import LiveApi, make_services
+from tests.support.live_api import LiveApi, make_features
 from tests.support.peers.oauth_server import OAuthServer
 from tests.support.questions import asking
 from tests.support.stack import Stack
@@ -245,7 +245,7 @@ def demo_stack() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as directory, ExitStack() as opened:
         prepare(Path(directory))
         config = load_config(Path(directory, "demo.toml"), {})
-        live = opened.enter_context(LiveApi(make_services(config), pages=[*PAGES, *OWN_PAGES]))
+        live = opened.enter_context(LiveApi(make_features(config), pages=[*PAGES, *OWN_PAGES]))
         yield f"http://127.0.0.1:{live.port}/"
 
 

@@ -164,7 +164,7 @@ def test_a_captcha_saves_the_wait_while_others_guess(
     given = {"auth__login_limits": ["100 per minute"]}
     services = open_services(game_server, authme_table, ManualClock(), tmp_path / "state", **given)
     services.authme.register("bob", PASSWORD)
-    with LiveApi(services.app.services, pages=[*PAGES, *OWN_PAGES]) as api:
+    with LiveApi(services.app.features, pages=[*PAGES, *OWN_PAGES]) as api:
         for _guess in range(6):
             api.request("POST", "/api/login", {"username": "bob", "password": "a guess"})
         page = open_page("/account", at=f"http://127.0.0.1:{api.port}", may_complain=True)

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.stack import Stack

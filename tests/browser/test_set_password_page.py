@@ -77,7 +77,7 @@ def test_it_speaks_chinese(stack: Stack, open_page: OpenPage) -> None:
 
 
 def test_beside_a_hosts_front_end_links_lead_to_pages_that_exist(services: ServiceHarness, open_page: OpenPage) -> None:
-    with LiveApi(services.app.services, pages=PAGES) as api:
+    with LiveApi(services.app.features, pages=PAGES) as api:
         at = f"http://127.0.0.1:{api.port}"
         page = open_page("/set-password#token=used", at=at, may_complain=True)
         set_password(page, "bobs-new-secret")

@@ -75,7 +75,7 @@ serve._announce = stop"""
     assert "regsvc.web.pages" in served
     assert not [name for name in served if name in IMPORTED_LATER or name.startswith("web/")]
     for command in ("status", "users list"):
-        unneeded = {*IMPORTED_LATER, "tornado", "regsvc.web", "regsvc.api.base"}
+        unneeded = {*IMPORTED_LATER, "tornado", "regsvc.web", "regsvc.http.call"}
         assert unneeded.isdisjoint(imported("", *command.split(), *given)), command
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from regsvc.cli.demo import ALLOWLIST, AUTHME_TABLE, OPERATOR, OPERATOR_UUID, hint, prepare
-from regsvc.cli.demo_people import populate
 from regsvc.config.loader import load_config
+from tests.demo.__main__ import ALLOWLIST, AUTHME_TABLE, OPERATOR, OPERATOR_UUID, hint, prepare
+from tests.demo.people import populate
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table
 from tests.support.command_line import companion
+from tests.support.quick_start import REPOSITORY
 
 
 def test_the_operator_can_play_with_the_password_shown(tmp_path: Path) -> None:
@@ -64,8 +65,13 @@ def test_it_says_what_to_open_at_the_port_it_is_served_on(tmp_path: Path) -> Non
 def test_where_its_port_is_taken_it_prints_the_command_with_a_free_one(tmp_path: Path, gate: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        environment = {**os.environ, "COMPANION_SERVER_PORT": str(port), **({"GATE": gate} if gate else {})}
-        command = [sys.executable, "-m", "regsvc.cli.demo"]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(REPOSITORY),
+            "COMPANION_SERVER_PORT": str(port),
+            **({"GATE": gate} if gate else {}),
+        }
+        command = [sys.executable, "-m", "tests.demo"]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     said = re.search(r"COMPANION_SERVER_PORT=(\d+) make run(.*)\n\Z", done.stderr)
     assert said is not None, done.stdout + done.stderr

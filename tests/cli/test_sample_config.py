@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.cli.docs.sample_config import SAMPLE_FILE, main, sample_config
 from regsvc.config.key_types import keys_of
 from regsvc.config.layers import SECTIONS
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
+from tests.generators.sample_config import SAMPLE_FILE, main, sample_config
 
 
 def test_the_sample_in_the_repository_is_current() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from peewee import Database
 
-from regsvc.cli.docs.schema import SCHEMA_FILE, list_tables, list_views, main
 from regsvc.core.errors import BadCredentials, Unauthorized
 from regsvc.database.models import MODELS, OutboxEntry, User, UtcDateTimeField
 from regsvc.users.transitions import TRANSITIONS
+from tests.generators.schema import SCHEMA_FILE, list_tables, list_views, main
 from tests.support.authme.authme_database import Row
 from tests.support.authme.authme_tables import AuthMeTable, find_player
 from tests.support.authme.game_server import GameServer

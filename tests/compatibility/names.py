@@ -10,10 +10,8 @@ from string import Template
 
 import msgspec
 
-from regsvc.api.chat import PATH as CHAT_LINKED
-from regsvc.api.health import AliveReply, ReadyReply
+from regsvc.accounts.chat.linking import PATH as CHAT_LINKED
 from regsvc.cli.command_line import ALIASES, build_parser
-from regsvc.cli.docs.schema import INNER_TABLES, list_tables, list_views
 from regsvc.config.key_types import keys_of
 from regsvc.config.layers import DOWNLOADS, LISTED, SECTIONS
 from regsvc.config.sections import Download
@@ -23,11 +21,13 @@ from regsvc.database.models import AuditEntry
 from regsvc.doctor.checkup import Checkup
 from regsvc.doctor.finding import Finding
 from regsvc.doctor.report import as_json
-from regsvc.runtime.events import EVENT_NAMES, _event
+from regsvc.runtime.event_streams import EVENT_NAMES, _event
+from regsvc.runtime.health import AliveReply, ReadyReply
 from regsvc.runtime.metrics import Metrics
 from regsvc.sync.report import SyncReport
 from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS
 from regsvc.web.pages import PAGE_TABLE
+from tests.generators.schema import INNER_TABLES, list_tables, list_views
 
 REGSVC = Path(__file__).resolve().parents[2] / "regsvc"
 MAILS = REGSVC / "notifications" / "mail" / "texts" / "en"
@@ -45,7 +45,10 @@ def list_names() -> dict[str, list[str]]:
         "events": _events(),
         "fields of --json": _json_fields(),
         "fields of /health": _health_fields(),
-        "metrics": (*_found(r'"(companion_[a-z_]+)"', REGSVC / "runtime" / "metrics.py"), *_labels()),
+        "metrics": (
+            *_found(r'"(companion_[a-z_]+)"', REGSVC / "runtime" / "metrics.py", REGSVC / "http" / "metrics.py"),
+            *_labels(),
+        ),
         "pages": (*(page.path for page in PAGE_TABLE), "/docs", CHAT_LINKED),
         "variables of the style sheet": _found(r"(--[a-z0-9-]+):", REGSVC / "web" / "static" / "styles" / "tokens.css"),
     }
@@ -120,5 +123,5 @@ def _labels() -> Iterator[str]:
         yield from (f"{names[0]}{{{label}}}" for label in getattr(metric, "_labelnames", ()))
 
 
-def _found(pattern: str, file: Path) -> list[str]:
-    return re.findall(pattern, file.read_text(encoding="utf-8"))
+def _found(pattern: str, *files: Path) -> list[str]:
+    return [name for file in files for name in re.findall(pattern, file.read_text(encoding="utf-8"))]

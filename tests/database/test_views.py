@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from peewee import Database
 
-from regsvc.cli.docs.schema import list_views
 from regsvc.core.email_address import parse_email
 from regsvc.database.audit import Actor
 from regsvc.database.engine import open_database
 from regsvc.database.migrations import m0100_baseline
 from regsvc.database.migrator import migrate
 from regsvc.database.models import Link, Migration, SyncRecord, User, UtcDateTimeField, Verification, bind_models
+from tests.generators.schema import list_views
 from tests.support.authme.authme_database import Row
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from regsvc import __version__
-from regsvc.api.legacy.routes import legacy_routes
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
 from regsvc.cli.command_line import build_parser, parse
 from regsvc.config.key_types import keys_of
 from regsvc.config.layers import LISTED, SECTIONS
 from regsvc.config.sections import Download
 from regsvc.doctor.checkup import CHECKS
+from regsvc.legacy.routes import legacy_routes
 from regsvc.web.pages import PAGE_TABLE
 from tests.compatibility.names import list_names
 from tests.docs.pages import (
@@ -253,7 +253,7 @@ def test_every_address_of_a_curl_exists() -> None:
 
 def test_every_metric_exists() -> None:
     known = {*list_names()["metrics"]}
-    ours = {*re.findall(r"\"(companion_[a-z_]+)\"", "".join(map(text_of_program, ("runtime", "api", "app"))))} | known
+    ours = {*re.findall(r"\"(companion_[a-z_]+)\"", "".join(map(text_of_program, ("runtime", "http", "app"))))} | known
     named = {
         (place, match[1])
         for place, span in SPANS

@@ -1,5 +1,6 @@
 """The README's story, typed as it stands into a shell, beside the demo that `make run` starts."""
 
+import json
 import os
 import re
 import signal
@@ -8,11 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
-from tests.docs.pages import list_blocks
+from tests.docs.pages import ROOT, list_blocks
 from tests.support.daemon import READY
 from tests.support.ports import free_port
 from tests.support.programs import find_program
+from tests.support.watching import ask_until
 
 HEAD = re.compile(r"\A(?:\w+=.*\n)+")
 CODE = "# … finds the code"
@@ -21,8 +24,8 @@ CODE = "# … finds the code"
 @contextmanager
 def demo(folder: Path, port: int) -> Iterator[Iterator[str]]:
     """What `make run` starts, in a folder of its own; yields the lines of its terminal."""
-    command = [sys.executable, "-m", "regsvc.cli.demo"]
-    environment = {**os.environ, "COMPANION_SERVER_PORT": str(port)}
+    command = [sys.executable, "-m", "tests.demo"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COMPANION_SERVER_PORT": str(port)}
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=folder, env=environment, text=True, **streams) as process:  # type: ignore[call-overload]
         try:
@@ -35,6 +38,11 @@ def demo(folder: Path, port: int) -> Iterator[Iterator[str]]:
 def find(pattern: str, lines: Iterator[str]) -> str:
     """The first group in the first line that has it."""
     return next(match[1] for line in lines if (match := re.search(pattern, line)))
+
+
+def status_of(name: str, port: int) -> str:
+    with urlopen(f"http://127.0.0.1:{port}/api/user/status?username={name}", timeout=10) as reply:
+        return str(json.load(reply)["data"].get("status"))
 
 
 def typed(script: str) -> list[str]:
@@ -56,7 +64,8 @@ def test_alice_registers_and_is_approved_with_the_lines_of_the_readme(tmp_path: 
     with demo(tmp_path, port) as terminal:
         password = find(r"The operator is Olivia, the password (\S+) ", terminal)
         find(f"({READY})", terminal)
-        find("(sync: .* adopted)", terminal)  # Olivia, who plays but is no user before
+        # Olivia, who plays, is a user once the sync has adopted her
+        ask_until(lambda: status_of("Olivia", port), lambda status: status == "approved")
         sent, answered = typed(before)
         assert '"success":true' in sent
         code = find(r"Subject: (\d+) is your code", terminal)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.cli.docs.doctor import DOCTOR_FILE, main
 from regsvc.doctor.checkup import CHECKS
+from tests.generators.doctor import DOCTOR_FILE, main
 from tests.support.each import assert_each
 
 

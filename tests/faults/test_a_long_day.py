@@ -151,7 +151,7 @@ def test_a_day_of_requests_leaves_no_task_and_no_connection(services: ServiceHar
         delivery = asyncio.create_task(services.app.mail_delivery.run(), name="mail")
         for hour in range(HOURS):
             runs = [services.app.sync.run() for _call in range(5)]
-            looks = [services.app.services.health.status() for _call in range(5)]
+            looks = [services.app.health.status() for _call in range(5)]
             await asyncio.gather(*runs, *looks)
             await services.app.worker.run(services.app.purge_expired)
             services.clock.advance(hours=1)

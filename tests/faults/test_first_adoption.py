@@ -2,7 +2,10 @@
 
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from regsvc.core.clock import now
 from regsvc.database.failpoints import VARIABLE
@@ -14,6 +17,14 @@ from tests.support.stack import Stack
 
 MANY = {"sqlite": 5_000, "mariadb": 15_000}
 """Several batches with either database."""
+
+
+@pytest.fixture(params=["sqlite", "mariadb"])
+def stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
+    """A stack of its own: all users there are are counted."""
+    server = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
+    with Stack(request.param, tmp_path, server) as stack:
+        yield stack
 
 
 def test_an_adoption_that_was_killed_goes_on_where_it_was(stack: Stack, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""Random operations in random order, on each kind of database: AuthMe's table changes only where it may, one password
-logs in, and operators keep their rights as long as the game has them for some. `make torture` runs two hundred.
+"""Random operations in random order: AuthMe's table changes only where it may, one password logs in, and operators keep
+their rights as long as the game has them for some. `make torture` runs two hundred, each on both kinds of database.
 """
 
 import os
@@ -27,6 +27,7 @@ def test_the_players_table_changes_only_where_it_may(open_services: OpenServices
     assert operations >= 30 * SEQUENCES
 
 
+@pytest.mark.one_database("sqlite")  # the oracle is the game's files
 def test_nobody_loses_a_right_at_the_login_prompt_nor_keeps_one_that_was_taken(open_services: OpenServices) -> None:
     operations = run_sequences(PromptStack, open_services, 2 * SEQUENCES, SEED)
     print(f"{operations} operations, COMPANION_TEST_SEED={SEED}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.sync.lease import LEASE
+from regsvc.sync.service import LEASE
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.daemon import Daemon
 from tests.support.event_listener import EventListener

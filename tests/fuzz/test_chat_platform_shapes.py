@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from nacl.signing import SigningKey
 
+from regsvc.accounts.chat.provider import ChatProvider
 from regsvc.config.host_sections import TeamChat
 from regsvc.config.sections import ChatSection
 from regsvc.core import clock as real_clock
@@ -26,7 +27,6 @@ from regsvc.core.errors import ChatNotMember, MalformedBody, ProviderUnavailable
 from regsvc.database.models import TeamChatMessage
 from regsvc.doctor.facts.host import find_chat_problems
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
-from regsvc.registration.chat.provider import ChatProvider
 from regsvc.team_chat.discord import Discord
 from regsvc.team_chat.onebot import OneBot, OneBotConnection
 from regsvc.team_chat.platform import Card, MessageGone, Platform
@@ -167,7 +167,7 @@ INTERACTIONS = [INTERACTION, {"id": "1", "type": 1}, *({**INTERACTION, "type": 5
 def test_interactions_of_discord(
     services: ServiceHarness, clock: ManualClock, key: SigningKey, caplog: pytest.LogCaptureFixture
 ) -> None:
-    receiver = services.app.services.team_chat.discord
+    receiver = services.app.team_chat.discord
     assert receiver is not None
 
     @seed(1)
@@ -203,7 +203,7 @@ UPDATES = [
 
 @pytest.mark.every_database
 def test_updates_of_telegram(services: ServiceHarness, peer: AnyReply, caplog: pytest.LogCaptureFixture) -> None:
-    [receiver] = services.app.services.team_chat.telegram
+    [receiver] = services.app.team_chat.telegram
     peer.replies["sendMessage"] = {"ok": True, "result": {"message_id": 1}}
     peer.replies["answerCallbackQuery"] = {"ok": True, "result": True}
 
@@ -253,8 +253,8 @@ EVENTS = [
 @pytest.mark.every_database
 def test_events_and_replies_of_onebot(services: ServiceHarness, caplog: pytest.LogCaptureFixture) -> None:
     [receiver], platform = (
-        services.app.services.team_chat.onebot,
-        services.app.services.team_chat.platforms["onebot:43"],
+        services.app.team_chat.onebot,
+        services.app.team_chat.platforms["onebot:43"],
     )
     reply: dict[str, Any] = {}
 

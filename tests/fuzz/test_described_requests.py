@@ -25,9 +25,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from regsvc.api.legacy.routes import legacy_routes
-from regsvc.api.route import Access, Route
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
+from regsvc.http.route import Access, Route
+from regsvc.legacy.routes import legacy_routes
 from tests.support.contract import document
 from tests.support.each import assert_each
 from tests.support.peers.mariadb import MariaDBServer

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from regsvc.cli.docs import write_or_check
+from tests.generators import write_or_check
 from tests.support.contract import document
 
 TYPES_FILE: Final = Path(__file__).with_name("api.d.ts")

@@ -165,9 +165,10 @@ async def test_whoever_alleges_it_fills_no_log(
         mail_harness.ask_for_code(mallory)
     async with delivering(mail_harness, our_database, CountingBackend(smtp)) as under_way:
         await under_way.worker.until(lambda: count_refused() == len(words))
-    assert len(caplog.records) == 20
+    ours = [record for record in caplog.records if record.name.startswith("regsvc")]
+    assert len(ours) == 20
     assert "mallory" not in caplog.text
-    assert max(len(record.getMessage()) for record in caplog.records) < 400
+    assert max(len(record.getMessage()) for record in ours) < 400
 
 
 async def test_an_outage_with_another_reason_is_another_line(

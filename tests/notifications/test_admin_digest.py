@@ -8,6 +8,7 @@ from regsvc.app.app import App
 from regsvc.config.sections import ConfigError
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import Drop
+from regsvc.notifications.mail.queue import MailQueue
 from tests.support.manual_clock import ManualClock
 from tests.support.services import MakeServices, ServiceHarness
 from tests.support.together import at_once
@@ -174,7 +175,7 @@ def test_a_promise_that_could_not_be_written_is_made_again(
 ) -> None:
     services.register("Alice")
     with monkeypatch.context() as broken:
-        broken.setattr(services.app.mail_queue, "send_digest", lambda admin: 1 / 0)
+        broken.setattr(MailQueue, "send_digest", lambda queue, admin: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             tick(services.app)
     assert tick(services.app) == 2

@@ -61,7 +61,7 @@ def test_messages_about_which_nothing_is_to_be_decided_are_forgotten(
         )
     TeamChatEvent.create(id="discord:1", received_at=clock())
     clock.advance(minutes=16)
-    services.app.services.notes.read("Alice", Actor("Olivia"))
+    services.app.notes.read("Alice", Actor("Olivia"))
     services.app.invitations.create(1, timedelta(days=1), (), Actor("cli:root"), None)
     clock.advance(minutes=1)
     services.app.worker.run_here(services.app.purge_expired)
@@ -77,15 +77,15 @@ def test_messages_about_which_nothing_is_to_be_decided_are_forgotten(
 
 def make_decisions(services: ServiceHarness, clock: ManualClock) -> TeamDecisions:
     app = services.app
-    cards = Cards(app.services.users, app.questionnaire_results.find_of, app.translations, "")
-    return TeamDecisions(app.team_accounts, app.team, app.services.decisions, cards, app.team_chat_queue, clock)
+    cards = Cards(app.users, app.questionnaire_results.find_of, app.translations, "")
+    return TeamDecisions(app.team_accounts, app.team, app.decisions, cards, app.team_chat_queue, clock)
 
 
 def make_receiver(services: ServiceHarness, count: Callable[[str, str], None]) -> ChatReceiver:
     app = services.app
-    cards = Cards(app.services.users, app.questionnaire_results.find_of, app.translations, "")
+    cards = Cards(app.users, app.questionnaire_results.find_of, app.translations, "")
     told = app.team_chat_queue, services.clock
-    decisions = TeamDecisions(app.team_accounts, app.team, app.services.decisions, cards, *told)
+    decisions = TeamDecisions(app.team_accounts, app.team, app.decisions, cards, *told)
     return ChatReceiver(decisions, app.worker, app.translations, lambda: None, count, services.clock)
 
 
@@ -127,7 +127,7 @@ def test_a_signal_names_nobody_where_names_are_not_told(services: ServiceHarness
         services.decide(transition, "Alice")
     services.register("Alice")
     app, alice = services.app, services.user("Alice")
-    cards = Cards(app.services.users, app.questionnaire_results.find_of, app.translations, "")
+    cards = Cards(app.users, app.questionnaire_results.find_of, app.translations, "")
     shown = {}
     for tells in (("name", "signals"), ("signals",)):
         platform = Discord(TeamChat(platform="discord", channel="1", tells=tells), "")
@@ -197,7 +197,7 @@ def test_a_code_works_once_and_for_ten_minutes(services: ServiceHarness, clock: 
 @contextmanager
 def receiving(app: App, telegram: Telegram) -> Iterator[None]:
     """Let the app deliver to the team's chats, and receive from them, on a thread; at the end Telegram goes away."""
-    started, [updates] = threading.Event(), app.services.team_chat.telegram
+    started, [updates] = threading.Event(), app.team_chat.telegram
     delivery, loops = app.deliveries[-1], list[asyncio.AbstractEventLoop]()
 
     async def run() -> None:
@@ -273,7 +273,7 @@ def test_answers_that_change_again_and_again_are_one_update_a_minute(
 
         def change(words: str) -> None:
             answers = {"1": Answer(selected_option_ids=(0,)), "9": Answer(text=words)}
-            asyncio.run(app.services.application_changes.change_answers(token, answers, CALLER))
+            asyncio.run(app.application_changes.change_answers(token, answers, CALLER))
             wake()
 
         def told(*parts: str) -> int:
@@ -327,7 +327,7 @@ def apply_with_answers(services: ServiceHarness, name: str) -> str:
     assert issued is not None
     proven, mailed = (name, address.display, CodeOrProof(app.codes.code_of(issued))), (PASSWORD, "java", "en")
     request = RegistrationRequest(*proven, *mailed, questionnaire_token=passed.token)
-    return asyncio.run(app.services.registration.register(request, CALLER)).application_token
+    return asyncio.run(app.registration.register(request, CALLER)).application_token
 
 
 def test_an_application_on_discord_decides_in_its_own_channel(services: ServiceHarness, clock: ManualClock) -> None:

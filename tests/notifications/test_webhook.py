@@ -8,6 +8,7 @@ import pytest
 
 from regsvc.core.errors import UsernameTaken, WrongStatus
 from regsvc.database.models import OutboxEntry, Review, User
+from regsvc.notifications.mail.queue import MailQueue
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, MakeServices, ServiceHarness
 
@@ -71,7 +72,7 @@ def test_an_event_goes_with_its_cause(services: ServiceHarness, monkeypatch: pyt
     services.register("Alice")
     before = events()
     with monkeypatch.context() as broken:
-        broken.setattr(services.app.mail_queue, "send", lambda *args, **kwargs: 1 / 0)
+        broken.setattr(MailQueue, "send", lambda *args, **kwargs: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             services.decide("approve", "Alice")
     assert (services.user("Alice").status, events()) == ("pending", before)

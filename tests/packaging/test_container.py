@@ -85,6 +85,9 @@ def test_every_variable_of_image_and_compose_file_is_a_key(tmp_path: Path, compo
             assert value.removeprefix("/run/secrets/") in compose["services"]["companion"]["secrets"]
             environment[name] = str(secret)
     environment["COMPANION_GAME_DIRECTORY"] = str(tmp_path)
+    authme = tmp_path / "plugins" / "AuthMe"
+    authme.mkdir(parents=True)
+    (authme / "config.yml").write_text("DataSource: {backend: MYSQL}\n")
     config = load_config(None, environment)
     assert config.warnings == ()
     assert (config.server.host, config.mail.backend) == ("0.0.0.0", "smtp")

@@ -14,6 +14,7 @@ from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table
 from tests.support.authme.game_server import GameServer
+from tests.support.doctor_case import NOT_DURABLE
 from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.quick_start import REPOSITORY
 from tests.support.stack import GENEROUS
@@ -56,7 +57,8 @@ def test_the_documented_grant_is_enough_and_so_are_the_documented_connections(
     assert served.post("/api/admin/sync", token=token).status == 200
     assert served.post("/api/admin/user/ban", {"username": "Bob"}, token=token).status == 200
     findings = served.get("/api/admin/doctor", token=token).json["findings"]
-    assert [found["id"] for found in findings if found["id"].startswith(("database.", "table."))] == []
+    ours = {found["id"] for found in findings if found["id"].startswith(("database.", "table."))}
+    assert ours <= {NOT_DURABLE}, "the tests' server flushes no commit, for their speed"
     for _request in range(20):
         served.get("/api/admin/users", token=token)
     count = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'mc_survival'"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.config.sections import Config
 from regsvc.core.caller import Caller
 from regsvc.core.errors import ApplicationNotFound, DatabaseUnavailable, TooManyStreams
@@ -21,7 +22,7 @@ from regsvc.registration.applications.streams import (
     ApplicationStreams,
 )
 from tests.support.event_harness import NEVER, SOON, TIMEOUT
-from tests.support.live_api import LiveApi, make_services
+from tests.support.live_api import LiveApi, make_features
 
 PATH = "/api/application/events"
 
@@ -98,9 +99,9 @@ def live_api(stored: StoredApplications) -> Iterator[LiveApi]:
     """Serve the routes of applications on a real socket; clients are those that `X-Forwarded-For` names."""
     streams = open_streams(stored)
     unlimited: Any = SimpleNamespace(hit=lambda caller: None)
-    services = make_services(Config())
-    services.application_streams, services.status_limits = streams, unlimited
-    with LiveApi(services) as api:
+    features = make_features(Config())
+    features.update({ApplicationStreams: streams, StatusRateLimits: unlimited})
+    with LiveApi(features) as api:
         yield api
         api.call(streams.close)
 

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from regsvc.accounts.access import Principal
 from regsvc.accounts.password_changes import HandedOverLink
+from regsvc.auth.entitlement import Principal
 from regsvc.core import errors
 from regsvc.core.rights import EVERYTHING
 from regsvc.database.audit import Actor
@@ -40,7 +40,7 @@ def services(make_services: MakeServices) -> ServiceHarness:
 @pytest.fixture
 def register(services: ServiceHarness) -> Iterator[Register]:
     """Return a function that answers a captcha and returns the request to send."""
-    with LiveApi(services.app.services) as api:
+    with LiveApi(services.app.features) as api:
 
         def make(name: str, **fields: object) -> Callable[[], Reply]:
             token = api.request("GET", "/api/captcha/generate").json["token"]
@@ -56,12 +56,12 @@ def outcomes(replies: list[Reply]) -> Counter[tuple[int, object]]:
 
 
 def make_link(services: ServiceHarness, name: str) -> HandedOverLink:
-    return services.app.worker.run_here(services.app.services.password_mails.create_link, name, HOST)
+    return services.app.worker.run_here(services.app.password_mails.create_link, name, HOST)
 
 
 def reset(services: ServiceHarness, link: HandedOverLink, password: str = NEW) -> None:
     token = link.link.partition("#token=")[2]
-    asyncio.run(services.app.services.password_changes.reset(token, password, CALLER))
+    asyncio.run(services.app.password_changes.reset(token, password, CALLER))
 
 
 def test_one_name_goes_to_one_of_many(services: ServiceHarness, register: Register) -> None:
@@ -80,7 +80,7 @@ def test_one_address_may_be_given_by_many(services: ServiceHarness, register: Re
 
 def test_the_limit_per_client_holds_for_many_at_once(services: ServiceHarness) -> None:
     services.restart(registration__limits_per_client=["3 per hour"])
-    with LiveApi(services.app.services) as api:
+    with LiveApi(services.app.features) as api:
 
         def captcha() -> dict[str, str]:
             token = api.request("GET", "/api/captcha/generate").json["token"]
@@ -94,7 +94,7 @@ def test_the_limit_per_client_holds_for_many_at_once(services: ServiceHarness) -
 
 def test_an_ipv6_subscriber_is_one_client(services: ServiceHarness) -> None:
     services.restart(registration__limits_per_client=["2 per hour"])
-    with LiveApi(services.app.services) as api:
+    with LiveApi(services.app.features) as api:
 
         def register(number: int) -> int:
             token = api.request("GET", "/api/captcha/generate").json["token"]
@@ -108,7 +108,7 @@ def test_an_ipv6_subscriber_is_one_client(services: ServiceHarness) -> None:
 
 def test_all_networks_together_have_a_limit_and_one_has_half_of_it(services: ServiceHarness) -> None:
     services.restart(registration__limits_total=["12 per hour"])
-    with LiveApi(services.app.services) as api:
+    with LiveApi(services.app.features) as api:
 
         def register(number: int, client: str) -> int:
             token = api.request("GET", "/api/captcha/generate").json["token"]

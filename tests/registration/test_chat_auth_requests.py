@@ -3,13 +3,13 @@
 import pytest
 from peewee import Database
 
+from regsvc.accounts.chat import provider as auth_requests
+from regsvc.accounts.chat.provider import AuthorizationRequests
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.sessions import Sessions
 from regsvc.core.caller import Caller
 from regsvc.core.errors import InvalidState, Unauthorized
 from regsvc.database.models import BANNED, ChatRequest, Session, User
-from regsvc.registration.chat import auth_requests
-from regsvc.registration.chat.auth_requests import AuthorizationRequests
 from tests.support.database_fixtures import InParallel
 from tests.support.manual_clock import ManualClock
 

@@ -8,11 +8,11 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from regsvc.accounts.chat import linking
+from regsvc.accounts.chat.linking import AuthorizationResponse, ChatLinking, LinkResult, LinkStart
+from regsvc.accounts.chat.provider import Initiator
 from regsvc.core.errors import BadCredentials, InvalidState, Overloaded, ProviderUnavailable, TotpRequired
 from regsvc.database.models import ChatLink, ChatRequest
-from regsvc.registration.chat import linking
-from regsvc.registration.chat.auth_requests import Initiator
-from regsvc.registration.chat.linking import AuthorizationResponse, ChatLinking, LinkResult, LinkStart
 from tests.support.chat_browser import query_of
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.oauth_platform import ChatPerson, PlatformRequest
@@ -36,7 +36,7 @@ def services(make_services: MakeServices, server: OAuthServer) -> ServiceHarness
 
 @pytest.fixture
 def chat(services: ServiceHarness) -> ChatLinking:
-    chat = services.app.services.chat
+    chat = services.app.chat
     assert isinstance(chat, ChatLinking)
     return chat
 
@@ -75,7 +75,7 @@ def test_a_link_that_lasts_through_a_restart(
     begun = asyncio.run(chat.begin(None, None, CALLER))
     answer = agree(server, begun, ChatPerson("1", "alice"))
     services.restart()
-    again = services.app.services.chat
+    again = services.app.chat
     finished = asyncio.run(again.finish(answer, Initiator([begun.link_token]), CALLER))
     assert (finished.account.id, finished.is_claimed) == ("1", False)
 
@@ -89,7 +89,7 @@ def test_a_session_that_ends_while_the_platform_is_asked_links_nothing(
     begun = asyncio.run(chat.begin("Alice", session, CALLER))
 
     def log_out_meanwhile(handler: BaseHTTPRequestHandler) -> None:
-        services.app.worker.run_here(services.app.services.logins.log_out, session, CALLER)
+        services.app.worker.run_here(services.app.logins.log_out, session, CALLER)
         services.app.worker.close_here()
         send(handler, 200, ChatPerson("1", "alice").profile)
 

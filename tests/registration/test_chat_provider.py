@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from regsvc.accounts.chat.provider import ChatProvider, member_url, with_defaults
 from regsvc.config.sections import ChatSection
 from regsvc.core.errors import ChatNotMember, ProviderUnavailable
-from regsvc.registration.chat.provider import ChatProvider, member_url, with_defaults
 from regsvc.users.chat_links import ChatAccount
 from tests.support.chat_browser import query_of
 from tests.support.peers.oauth_platform import CLIENT_ID, CLIENT_SECRET, ChatPerson, PlatformRequest
@@ -134,9 +134,7 @@ def test_what_is_no_answer_is_no_account(
     fault = {**ANYWHERE, **TOKENS, **PROFILES, **MEMBERSHIPS}[name]
     with server.fault(path, fault), caplog.at_level(logging.WARNING), pytest.raises(ProviderUnavailable):
         fetch(server, described)
-    assert {record.name for record in caplog.records} == {"regsvc.registration.chat.provider"}, (
-        "and nothing of Tornado's"
-    )
+    assert {record.name for record in caplog.records} == {"regsvc.accounts.chat.provider"}, "and nothing of Tornado's"
     assert CLIENT_SECRET not in caplog.text
     assert not [token for token in server.platform.tokens if token in caplog.text]
 

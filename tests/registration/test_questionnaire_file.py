@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from regsvc.config.sections import ConfigError
-from regsvc.registration.questionnaire.file import load_questionnaire
-from regsvc.registration.questionnaire.questions import ChoiceQuestion, Questionnaire, TextQuestion
+from regsvc.registration.questionnaire.questions import ChoiceQuestion, Questionnaire, TextQuestion, load_questionnaire
 from tests.conftest import MakeDaemon
 from tests.support.command_line import companion
 from tests.support.quick_start import REPOSITORY

@@ -77,7 +77,7 @@ def register(services: ServiceHarness, name: str, token: str | None, **changes: 
     application = RegistrationRequest(
         name, email, CodeOrProof(codes.code_of(issued)), PASSWORD, "java", "en", questionnaire_token=token
     )
-    return asyncio.run(services.app.services.registration.register(replace(application, **changes), CALLER)).status
+    return asyncio.run(services.app.registration.register(replace(application, **changes), CALLER)).status
 
 
 def kept() -> int:
@@ -199,7 +199,7 @@ def test_one_result_and_many_registrations_make_one_user(services: ServiceHarnes
         )
 
     async def register_all() -> list[object]:
-        registration = services.app.services.registration
+        registration = services.app.registration
         return await asyncio.gather(
             *(registration.register(application, CALLER) for application in applications), return_exceptions=True
         )

@@ -7,7 +7,7 @@ from peewee import Database
 
 from regsvc.core.clock import epoch_ms
 from regsvc.database.audit import ACTIONS, Actor, Audit
-from regsvc.runtime.events import EVENT_NAMES, list_newest, newest_id, read_tail
+from regsvc.runtime.event_streams import EVENT_NAMES, list_newest, newest_id, read_tail
 from tests.support.database_fixtures import MakeUser
 from tests.support.event_harness import add_many
 from tests.support.manual_clock import ManualClock

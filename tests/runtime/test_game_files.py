@@ -20,8 +20,7 @@ from regsvc.config.live import LiveConfig
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
 from regsvc.database.location import read_authme, read_password, resolve_location
-from regsvc.runtime.game_files import GameFileWatcher
-from regsvc.runtime.reload import PendingRestart
+from regsvc.runtime.reload import GameFileWatcher, PendingRestart
 from tests.support.authme.game_server import GameServer, write_game_server
 
 SETTINGS = """

@@ -17,8 +17,8 @@ from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.models import Setting, User
 from regsvc.notifications.delivery import DeliveryWorker, wake_if_due
 from regsvc.runtime import jobs
-from regsvc.runtime.game_files import POLL_INTERVAL
 from regsvc.runtime.jobs import Job, JobRunner
+from regsvc.runtime.reload import POLL_INTERVAL
 from tests.support.mail_parts import ALICE
 from tests.support.services import ServiceHarness
 

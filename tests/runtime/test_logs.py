@@ -17,16 +17,17 @@ from typing import IO, Any
 
 import pytest
 
-from regsvc.api import tornado_application
-from regsvc.api.tornado_application import MAX_LINES, ApiApplication
+from regsvc.app.routes import TABLES
 from regsvc.config.host_sections import LogSection
 from regsvc.config.sections import Config
 from regsvc.database.engine import OutageLog
+from regsvc.http import application as tornado_application
+from regsvc.http.application import MAX_LINES, ApiApplication
 from regsvc.runtime import logs
 from regsvc.runtime.logs import BackgroundHandler, JournalLines, JsonLines, PlainLines, is_journal, set_up_logging
 from regsvc.sync.report import counts_in_words
 from tests.support.daemon import HOST, Daemon, clean_environment
-from tests.support.live_api import make_services
+from tests.support.live_api import make_features
 from tests.support.quick_start import PROGRAM
 from tests.support.watching import ask_until, scrape
 
@@ -280,7 +281,7 @@ def test_one_client_cannot_grow_the_log_without_bound(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
-    application = ApiApplication(make_services(Config()))
+    application = ApiApplication(make_features(Config()), TABLES)
     for minute, requests in enumerate((MAX_LINES + 1234, 1)):
         time = SimpleNamespace(monotonic=partial(float, 6000 + 60 * minute))
         monkeypatch.setattr(tornado_application, "time", time)

@@ -13,12 +13,11 @@ import pytest
 from tornado.netutil import bind_unix_socket
 
 from regsvc import __version__
-from regsvc.api.health import PROBES
-from regsvc.api.server import make_server
-from regsvc.api.tornado_application import ApiApplication
+from regsvc.app.routes import probe_rules
 from regsvc.config.sections import Config
+from regsvc.runtime.health import Health
 from tests.support.daemon import Reply
-from tests.support.live_api import LiveApi, make_services
+from tests.support.live_api import LiveApi, make_features
 from tests.support.stack import Stack
 from tests.support.watching import Samples, ask_until, scrape
 
@@ -223,7 +222,9 @@ class LiveOnUnixSocket(LiveApi):
     """Metrics behind a proxy that connects over a Unix socket."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(make_services(Config()))
+        features = make_features(Config())
+        features[Health] = None  # not asked: nobody is told of the metrics
+        super().__init__(features, pages=probe_rules(features))
         self._path = path
 
     def connect(self) -> socket.socket:
@@ -235,7 +236,7 @@ class LiveOnUnixSocket(LiveApi):
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        server = make_server(ApiApplication(self._services, pages=PROBES), self._services.config)
+        server = self._make_server()
         server.add_sockets([bind_unix_socket(str(self._path))])
         self._is_ready.set()
         await self._stop.wait()

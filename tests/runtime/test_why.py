@@ -12,7 +12,7 @@ from plugin_bridge.server.status_ping import ListedPlayer, ServerStatus
 from regsvc.core.clock import epoch_ms
 from regsvc.core.i18n.translations import load_translations
 from regsvc.runtime.game_status import LastStatus
-from regsvc.runtime.why import JoinFacts, ListFacts, find_answer, find_steps, word
+from regsvc.runtime.join_facts import JoinFacts, ListFacts, find_answer, find_steps, word
 from regsvc.sync.records import Account, Policy, SyncValues, UserRecord
 from regsvc.users.gates import NO_PROFILE, NO_UUID, REFUSED, RESTART
 

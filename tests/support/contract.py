@@ -6,10 +6,10 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator
 
-from regsvc.api.legacy.routes import legacy_routes
-from regsvc.api.openapi import OpenApiBuilder
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
 from regsvc.core.i18n.translations import load_translations
+from regsvc.http.openapi import OpenApiBuilder
+from regsvc.legacy.routes import legacy_routes
 
 
 def check_reply(method: str, path: str, status: int, content_type: str, body: bytes, *, is_legacy: bool) -> None:

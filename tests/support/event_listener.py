@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from regsvc.runtime.events import SYNC_FINISHED
+from regsvc.runtime.event_streams import SYNC_FINISHED
 from tests.support.daemon import HOST, Daemon
 
 TIMEOUT = 15.0  # seconds

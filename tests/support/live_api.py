@@ -11,15 +11,13 @@ from functools import partial
 from http.client import HTTPConnection, HTTPMessage
 from typing import Any, ParamSpec, Self, TypeVar
 
+from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
 from plugin_bridge.authme.config import AuthMeConfig
-from regsvc.api.base import Rule
-from regsvc.api.route import Route
-from regsvc.api.routes import ROUTES
-from regsvc.api.server import make_server
-from regsvc.api.services import Services
-from regsvc.api.tornado_application import ApiApplication
+from regsvc.accounts.chat.linking import ChatLinking
+from regsvc.app.routes import ROUTES
+from regsvc.auth.api_tokens import ApiTokens
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
@@ -28,14 +26,20 @@ from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.core.i18n.translations import load_translations
 from regsvc.core.rights import EVERYTHING, Permission
-from regsvc.core.shared_lookup import CachedCall
+from regsvc.database.engine import ListWorker, Worker
+from regsvc.http.application import ApiApplication
+from regsvc.http.call import Rule
+from regsvc.http.route import Features, Route
+from regsvc.http.server import make_server
+from regsvc.legacy.event_socket import socket_rule
+from regsvc.legacy.routes import legacy_routes
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.registration.chat.linking import ChatLinking
+from regsvc.registration.public_config import PublicConfig
 from regsvc.registration.questionnaire.questions import Questionnaire
 from regsvc.registration.questionnaire.service import Questionnaires
-from regsvc.runtime.game_status import GameStatus
+from regsvc.runtime.game_status import GameServers, GameStatus
 from regsvc.runtime.metrics import Metrics
-from regsvc.runtime.updates import Updates
+from regsvc.runtime.updates import InstalledPlugin, Updates
 from regsvc.users.gates import Gates
 
 P = ParamSpec("P")
@@ -87,19 +91,15 @@ class Reply:
         return value
 
 
-def make_services(config: Config, authme: AuthMeConfig | None = None) -> Services:
-    """Return what the HTTP layer itself uses; the real process has every service."""
+def make_features(config: Config, authme: AuthMeConfig | None = None) -> Features:
+    """Return what the HTTP layer itself uses, and None for every other feature that a route names."""
     unused: Any = None
-    services = Services()
-    services.live = LiveConfig(config, authme)
-    services.worker = InlineRunner()
-    services.translations = load_translations(offered=config.server.languages, default=config.server.language)
-    services.sessions = TwoTokens()
-    services.gates = Gates(authme is not None, lambda: False)
-    services.questionnaires = Questionnaires(
+    live, gates = LiveConfig(config, authme), Gates(authme is not None, lambda: False)
+    translations = load_translations(offered=config.server.languages, default=config.server.language)
+    questionnaires = Questionnaires(
         Questionnaire((), config.questionnaire.pass_score), config.questionnaire, *[unused] * 10
     )
-    services.chat = ChatLinking(
+    chat = ChatLinking(
         None,
         database=unused,
         worker=unused,
@@ -110,22 +110,30 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
         limits=unused,
         limits_per_client=(),
     )
-    services.mail_queue = MailQueue(unused, "en", is_available=True, wake_all=unused, wake_mails=unused)
-    services.metrics = Metrics()
-    services.updates = Updates({}, timedelta(hours=6), clock.now)
-    services.plugin_version = CachedCall(partial(asyncio.to_thread, lambda: None), timedelta(seconds=10), "plugin")
-    services.game_status = GameStatus(lambda: None, clock.now)
-    services.network = {}
-    return services
+    mails = MailQueue(unused, "en", is_available=True, wake_all=unused, wake_mails=unused)
+    metrics = Metrics()
+    features = Features.of(live, translations, gates, questionnaires, chat, mails, metrics, metrics.http)
+    features.update({Worker: InlineRunner(), ListWorker: InlineRunner(), Sessions: TwoTokens(), ApiTokens: unused})
+    more = Features.of(
+        Updates({}, timedelta(hours=6), clock.now),
+        InstalledPlugin(partial(asyncio.to_thread, lambda: None), timedelta(seconds=10), "plugin"),
+        GameServers(GameStatus(lambda: None, clock.now), {}),
+        PublicConfig(live, translations, gates, questionnaires, mails),
+    )
+    features.update(more)
+    for route in legacy_routes(ROUTES):
+        for _name, kind in route.needs:
+            features.setdefault(kind, unused)
+    return features
 
 
 class LiveApi:
     """Context manager that runs the API."""
 
-    def __init__(self, services: Services, routes: Iterable[Route] = ROUTES, pages: Sequence[Rule] = ()) -> None:
+    def __init__(self, features: Features, routes: Iterable[Route] = ROUTES, pages: Sequence[Rule] = ()) -> None:
         """Prepare the API; `pages` are Tornado rules for paths beside it."""
-        self._services = services
-        self._routes = routes
+        self._features = features
+        self._routes = tuple(routes)
         self._pages = pages
         self._is_ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
@@ -179,10 +187,18 @@ class LiveApi:
         """Wait for one iteration of the event loop: the server logs a request after the response is sent."""
         asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop).result(10)
 
+    def _make_server(self) -> HTTPServer:
+        application = ApiApplication(
+            self._features,
+            {False: tuple(self._routes), True: legacy_routes(self._routes)},
+            [socket_rule(self._features.of_class(LiveConfig)), *self._pages],
+        )
+        return make_server(application, application.live.current)
+
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        server = make_server(ApiApplication(self._services, self._routes, self._pages), self._services.config)
+        server = self._make_server()
         sockets = bind_sockets(0, "127.0.0.1")
         self.port: int = sockets[0].getsockname()[1]
         server.add_sockets(sockets)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -29,8 +30,15 @@ def meanwhile(owner: Any, name: str, happens: Callable[[], object], *, after: bo
             happening()
         return result
 
-    with mock.patch.object(owner, name, calling):
-        yield
+    if isinstance(owner, type | ModuleType):
+        with mock.patch.object(owner, name, calling):
+            yield
+    else:  # past the class, which may be frozen
+        object.__setattr__(owner, name, calling)
+        try:
+            yield
+        finally:
+            object.__delattr__(owner, name)
     assert not due, f"{name} was not called"
 
 

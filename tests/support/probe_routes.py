@@ -5,17 +5,18 @@ import re
 import threading
 from typing import Any
 
-from regsvc.api.admin_users import ReviewRequest, UsersQuery
-from regsvc.api.base import ApiHandler
-from regsvc.api.login import LoginRequest
-from regsvc.api.messages import Reply as ReplyType
-from regsvc.api.messages import Request
-from regsvc.api.route import Access, Routes
+from regsvc.accounts.decisions import ReviewRequest
+from regsvc.accounts.login import LoginRequest
 from regsvc.config.host_sections import HttpSection
 from regsvc.config.sections import Config
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
-from tests.support.live_api import LiveApi, Reply, make_services
+from regsvc.http.call import Call
+from regsvc.http.messages import Reply as ReplyType
+from regsvc.http.messages import Request
+from regsvc.http.route import Access, Routes
+from regsvc.users.user_list import UsersQuery
+from tests.support.live_api import LiveApi, Reply, make_features
 
 EXAMPLES: dict[str, Refusal] = {
     "user_not_found": errors.UserNotFound(),
@@ -64,24 +65,24 @@ ROUTES = Routes()
 
 
 @ROUTES.add("GET", "/api/open", Access.PUBLIC)
-async def show_caller(call: ApiHandler) -> Caller:
+async def show_caller(call: Call) -> Caller:
     caller = call.caller
     username = call.session.username if call.session else None
     return Caller(address=caller.address, key=caller.limit_key, language=caller.language, username=username)
 
 
 @ROUTES.add("POST", "/api/open", Access.PUBLIC, has_large_body=True, status=201)
-async def take_login(call: ApiHandler, request: LoginRequest) -> Name:
+async def take_login(call: Call, request: LoginRequest) -> Name:
     return Name(message=call.message("approved", username=request.username), username=request.username)
 
 
 @ROUTES.add("POST", "/api/refuse", Access.PUBLIC)
-async def refuse(call: ApiHandler, request: Code) -> None:
+async def refuse(call: Call, request: Code) -> None:
     raise EXAMPLES[request.code]
 
 
 @ROUTES.add("GET", "/api/bug", Access.PUBLIC)
-async def fail(call: ApiHandler) -> None:
+async def fail(call: Call) -> None:
     try:
         raise ValueError("INSERT ... hunter2")
     except ValueError as error:
@@ -89,7 +90,7 @@ async def fail(call: ApiHandler) -> None:
 
 
 @ROUTES.add("GET", "/api/slow", Access.PUBLIC)
-async def wait_until_gone(call: ApiHandler) -> ReplyType:
+async def wait_until_gone(call: Call) -> ReplyType:
     """Answer only after the client has disconnected."""
     gone = asyncio.Event()
     call.on_disconnect = gone.set
@@ -100,17 +101,17 @@ async def wait_until_gone(call: ApiHandler) -> ReplyType:
 
 
 @ROUTES.add("GET", "/api/mine", Access.USER)
-async def show_name(call: ApiHandler) -> Name:
+async def show_name(call: Call) -> Name:
     return Name(username=call.require_session().username)
 
 
 @ROUTES.add("GET", "/api/admin", Access.ADMIN)
-async def show_scoring(call: ApiHandler, query: UsersQuery) -> ScoringRequest:
+async def show_scoring(call: Call, query: UsersQuery) -> ScoringRequest:
     return ScoringRequest(page=query.page, search=query.search, admin=call.require_admin().username)
 
 
 @ROUTES.add("POST", "/api/admin", Access.ADMIN)
-async def show_targets(call: ApiHandler, request: ReviewRequest) -> Targets:
+async def show_targets(call: Call, request: ReviewRequest) -> Targets:
     return Targets(targets=request.targets)
 
 
@@ -118,7 +119,7 @@ LOGIN = {"username": "Alice", "password": "hunter2"}
 
 
 def serve(**http: Any) -> LiveApi:
-    return LiveApi(make_services(Config(http=HttpSection(**http))), ROUTES)
+    return LiveApi(make_features(Config(http=HttpSection(**http))), ROUTES)
 
 
 def assert_refused(reply: Reply, status: int, code: str) -> None:

@@ -16,11 +16,11 @@ from unittest import mock
 import yaml
 
 from plugin_bridge.authme.config import read_authme_config
-from regsvc.accounts.access import Principal
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.login import LoggedIn
 from regsvc.app.app import App
 from regsvc.app.context import open_context
+from regsvc.auth.entitlement import Principal
 from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.config.loader import load_config
 from regsvc.core.caller import Caller
@@ -90,7 +90,7 @@ class ServiceHarness:
         issued = codes.find_sendable(codes.issue(key, "register", CALLER))
         assert issued is not None
         application = RegistrationRequest(name, address, CodeOrProof(codes.code_of(issued)), password, platform, "en")
-        return asyncio.run(self.app.services.registration.register(application, CALLER)).status
+        return asyncio.run(self.app.registration.register(application, CALLER)).status
 
     def approved(self, name: str, password: str | None = PASSWORD) -> User:
         """Register and approve a user."""
@@ -99,24 +99,22 @@ class ServiceHarness:
         return self.user(name)
 
     def decide(self, transition: str, name: str, **details: Any) -> DecisionResult:
-        return self.app.worker.run_here(
-            self.app.services.decisions.decide, name, transition, OLIVIA, DecisionDetails(**details)
-        )
+        return self.app.worker.run_here(self.app.decisions.decide, name, transition, OLIVIA, DecisionDetails(**details))
 
     def ask(self, name: str, question: str = "Which Bob?") -> DecisionResult:
-        return self.app.worker.run_here(self.app.services.decisions.ask, name, question, OLIVIA)
+        return self.app.worker.run_here(self.app.decisions.ask, name, question, OLIVIA)
 
     def answer(self, name: str, text: str = "The builder.") -> None:
         """Answer the newest question, with the token of the application."""
         token = self.app.application_tokens.token_of(self.user(name))
-        asyncio.run(self.app.services.application_changes.answer_question(token, text, CALLER))
+        asyncio.run(self.app.application_changes.answer_question(token, text, CALLER))
 
     def set_password(self, name: str, password: str) -> DecisionResult:
         """Set a password as the command line does."""
-        return self.app.services.password_changes.set_here(name, password, Actor(name))
+        return self.app.password_changes.set_here(name, password, Actor(name))
 
     def login(self, name: str, password: str) -> LoggedIn:
-        return asyncio.run(self.app.services.logins.log_in(name, password, "user", CALLER))
+        return asyncio.run(self.app.logins.log_in(name, password, "user", CALLER))
 
     # --- what is there ---
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plugin_bridge.authme.players import lock_text
-from regsvc.accounts.access import Principal
+from regsvc.auth.entitlement import Principal
 from regsvc.core import errors
 from regsvc.core.rights import EVERYTHING
 from regsvc.database.audit import Actor
@@ -27,7 +27,7 @@ MANY = 2_000
 def decide_as_host(services: ServiceHarness, transition: str, name: str) -> None:
     """Make a decision on the command line."""
     host = Principal(Actor("cli"), EVERYTHING)
-    services.app.worker.run_here(services.app.services.decisions.decide, name, transition, host, DecisionDetails())
+    services.app.worker.run_here(services.app.decisions.decide, name, transition, host, DecisionDetails())
 
 
 def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(

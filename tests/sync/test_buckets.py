@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from regsvc.database.models import StoredBucket, User
-from regsvc.sync.changes.candidates import Candidates
+from regsvc.sync.candidates import Candidates
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
 from tests.support.authme.authme_tables import AuthMeTable, insert_player
 from tests.support.manual_clock import ManualClock

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from regsvc.accounts.email_changes import EmailChangeResult
+from regsvc.accounts.email_addresses import EmailChangeResult
 from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.core import errors
 from regsvc.core.caller import VerifiedSession
@@ -30,7 +30,7 @@ def code_for(services: ServiceHarness, email: str) -> str:
 
 def change(services: ServiceHarness, name: str, email: str = NEW, code: str | None = None) -> EmailChangeResult:
     given = CodeOrProof(code or code_for(services, email))
-    changes = services.app.services.email_changes
+    changes = services.app.email_changes
     return asyncio.run(changes.change_own(session_of(services, name), email, given, PASSWORD, CALLER))
 
 
@@ -83,7 +83,7 @@ def test_an_address_that_the_table_cannot_hold_is_a_conflict_told_once(services:
     assert services.authme.login("Alice", "another-password")
 
     given = CodeOrProof(code_for(services, NEW))
-    changes = services.app.services.email_changes
+    changes = services.app.email_changes
     asyncio.run(changes.change_own(session_of(services, "Alice"), NEW, given, "another-password", CALLER))
     assert services.row("alice")["email"] == NEW
     assert services.plugin("alice") == "synced"
@@ -124,7 +124,7 @@ def test_links_end_and_what_ended_the_sessions_is_the_newer_word(services: Servi
     [left] = Link.select().where(Link.redeemed_at.is_null())
     assert left.undoes, "which the old address may use, if it was a thief"
 
-    changes = services.app.services.email_changes
+    changes = services.app.email_changes
     candidate = asyncio.run(services.app.checker.check("Alice", PASSWORD, CALLER))
     services.app.sessions.revoke_all(user.id)
     with pytest.raises(errors.Unauthorized):
@@ -145,7 +145,7 @@ def test_the_index_decides_when_two_prove_one_address(
     services.approved("Alice")
     bob = services.approved("Bob")
     User.update(email=NEW, email_key=NEW, is_email_verified=True).where(User.id == bob.id).execute()
-    monkeypatch.setattr("regsvc.accounts.email_changes.claim", lambda *args, **named: None)
+    monkeypatch.setattr("regsvc.accounts.email_addresses.claim", lambda *args, **named: None)
     code = code_for(services, NEW)
     with pytest.raises(errors.EmailTaken):
         change(services, "Alice", code=code)

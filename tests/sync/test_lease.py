@@ -10,8 +10,8 @@ import pytest
 from regsvc.database import lease as module
 from regsvc.database.lease import instance_id
 from regsvc.database.models import Lease
-from regsvc.sync.lease import SyncLease
 from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.service import SyncLease
 from tests.support.meanwhile import meanwhile
 from tests.support.services import PASSWORD, ServiceHarness
 
@@ -41,7 +41,7 @@ def test_one_process_at_a_time_has_the_lease(services: ServiceHarness) -> None:
 def test_a_long_run_keeps_the_lease(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page takes eleven seconds."""
     passed = 0
-    monkeypatch.setattr("regsvc.sync.lease.time.monotonic", lambda: float(passed))
+    monkeypatch.setattr("regsvc.sync.service.time.monotonic", lambda: float(passed))
     database = services.app.context.location.database
     mine, other = SyncLease(database, "here", 1), SyncLease(database, "elsewhere", 1)
     assert mine.acquire()
@@ -105,7 +105,7 @@ def test_a_run_whose_lease_another_daemon_has_leaves_the_rest_to_it(
     services: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page took so long that the lease ended."""
-    monkeypatch.setattr("regsvc.sync.lease.RENEW", timedelta())
+    monkeypatch.setattr("regsvc.sync.service.RENEW", timedelta())
     other = SyncLease(services.app.context.location.database, "elsewhere", 1)
 
     def run_elsewhere() -> None:

@@ -19,11 +19,10 @@ from peewee import IntegrityError
 from plugin_bridge.authme.players import PlayerRefused, PlayerRow, PlayersUnavailable, RowWrite, WriteResult, lock_text
 from regsvc.core.errors import Refusal
 from regsvc.database.models import SyncRecord, User
-from regsvc.sync.effects import Effects
+from regsvc.sync.effects import Effects, SyncContext
 from regsvc.sync.pages import Page, ReconcileResult
 from regsvc.sync.records import Account
 from regsvc.sync.rules import decide
-from regsvc.sync.sync_context import SyncContext
 from tests.support.authme.authme_tables import insert_player
 from tests.support.services import MakeServices, ServiceHarness
 

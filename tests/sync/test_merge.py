@@ -7,10 +7,10 @@ import pytest
 
 from plugin_bridge.authme.players import PlayerRow
 from regsvc.auth.hashing import StoredPassword
-from regsvc.sync.actions import Conflict, Merge, RecordSynced
-from regsvc.sync.merge import standing_conflict
+from regsvc.sync.actions import Merge, RecordSynced
+from regsvc.sync.effects import Conflict
 from regsvc.sync.records import SyncValues, UserRecord
-from regsvc.sync.rules import decide
+from regsvc.sync.rules import decide, standing_conflict
 from tests.support.accounts import GAME, WEB, account, policy, row, synced, user
 
 NEW = StoredPassword("$SHA$new$0", None, "SHA256")

@@ -16,10 +16,9 @@ from regsvc.database.models import APPROVED, AuditEntry, OutboxEntry, Review, Sy
 from regsvc.sync import rules
 from regsvc.sync.account_loader import AccountLoader
 from regsvc.sync.actions import SyncAction
-from regsvc.sync.effects import Effects
+from regsvc.sync.effects import Effects, SyncContext
 from regsvc.sync.pages import Page, ReconcileResult
 from regsvc.sync.records import Account, Policy
-from regsvc.sync.sync_context import SyncContext
 from regsvc.users.transitions import Transitions
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import find_player, insert_player

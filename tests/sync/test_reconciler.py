@@ -10,7 +10,7 @@ from regsvc.accounts.access import PLAYER_PENDING
 from regsvc.core import errors
 from regsvc.database.audit import Actor
 from regsvc.database.models import UNVERIFIED
-from regsvc.sync.actions import ConflictCause
+from regsvc.sync.effects import ConflictCause
 from regsvc.sync.reconciler import unlock_all
 from regsvc.sync.reporting.words import describe_conflicts
 from tests.support.authme.authme_tables import dump_table, find_player, insert_player
@@ -96,7 +96,7 @@ def test_who_left_comes_back_by_a_new_password(services: ServiceHarness) -> None
 def test_an_operators_name_is_left_open_in_the_game_and_never_believed(services: ServiceHarness) -> None:
     services.approved("Bob")
     services.game.write_operators("Olivia", "Alice")
-    services.app.services.registration.create_user("Alice", None, PASSWORD, ALICE)
+    services.app.registration.create_user("Alice", None, PASSWORD, ALICE)
     services.authme.unregister_from_console("Alice")
     services.sync()
     services.authme.register("Alice", "foreign-password")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.accounts.access import Principal
+from regsvc.auth.entitlement import Principal
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
@@ -63,7 +63,7 @@ def use_link(services: ServiceHarness, password: str) -> None:
     """Set a password with the link that Alice was mailed."""
     token = services.find_mailed_link()
     assert token is not None
-    asyncio.run(services.app.services.password_changes.reset(token, password, CALLER))
+    asyncio.run(services.app.password_changes.reset(token, password, CALLER))
 
 
 def refused(services: ServiceHarness, choice: PasswordChoice | None) -> Refusal:
@@ -137,7 +137,7 @@ def test_who_may_set_no_password_gives_the_account_to_nobody(services: ServiceHa
     rita = Principal(Actor("Rita"), Rights(PERMISSIONS_OF[role], 1), "Rita")
 
     def approve_as_rita(choice: PasswordChoice) -> None:
-        decide, details = services.app.services.decisions.decide, DecisionDetails(password_choice=choice)
+        decide, details = services.app.decisions.decide, DecisionDetails(password_choice=choice)
         services.app.worker.run_here(decide, "Alice", "approve", rita, details)
 
     before = everything(services)
@@ -183,8 +183,8 @@ def test_a_link_needs_a_confirmed_address(services: ServiceHarness) -> None:
 
 def test_without_mail_there_is_no_link(make_services: MakeServices) -> None:
     services = make_services(mail__backend="off", registration__methods=["captcha"])
-    services.app.services.registration.create_user("Bob", None, PASSWORD, ADMIN)
-    services.app.services.registration.create_user("Alice", "alice@example.org", PASSWORD, ADMIN)
+    services.app.registration.create_user("Bob", None, PASSWORD, ADMIN)
+    services.app.registration.create_user("Alice", "alice@example.org", PASSWORD, ADMIN)
     register_again(services)
     assert refused(services, "link").code == "mail_unavailable"
 
@@ -322,7 +322,7 @@ def test_a_password_set_later_is_newer_than_the_choice(services: ServiceHarness)
 def test_an_operators_row_that_was_left_open_is_taken_as_it_is(services: ServiceHarness) -> None:
     services.approved("Bob")
     services.game.write_operators("Olivia", "Alice")
-    services.app.services.registration.create_user("Alice", "alice@example.org", PASSWORD, ADMIN)
+    services.app.registration.create_user("Alice", "alice@example.org", PASSWORD, ADMIN)
     services.authme.unregister_from_console("Alice")
     services.clock.advance(hours=1)
     services.authme.register("Alice", NEW)

@@ -10,23 +10,25 @@ from regsvc.auth.hashing import StoredPassword
 from regsvc.core.clock import epoch_ms
 from regsvc.database.models import UNVERIFIED
 from regsvc.sync.actions import (
-    Adopt,
-    ApplySqlEdit,
-    EndBan,
     Lock,
-    MarkDeleted,
     MarkMissing,
     Provision,
     ReclaimRow,
     RecordSynced,
-    RejectNameConflict,
     Remove,
     RemoveLock,
     RestorePassword,
+    UpdateState,
+)
+from regsvc.sync.bulk_actions import (
+    Adopt,
+    ApplySqlEdit,
+    EndBan,
+    MarkDeleted,
+    RejectNameConflict,
     RevertRename,
     RowRequest,
     StatusAction,
-    UpdateState,
 )
 from regsvc.sync.records import Account, SyncValues
 from regsvc.sync.rules import decide, lock_after_adoption

@@ -11,6 +11,7 @@ import pytest
 from regsvc.core import errors
 from regsvc.database.models import APPROVED, BANNED, SyncRecord, User
 from regsvc.sync.report import SyncReport
+from regsvc.sync.reporting.words import describe_plan
 from regsvc.sync.service import SyncService
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import AuthMeTable, create_table, dump_table, find_player
@@ -35,6 +36,10 @@ def adopted_players(make_services: MakeServices, authme_table: AuthMeTable, cloc
 
 def run_sql(services: ServiceHarness, statement: str, *values: object) -> None:
     services.ours.execute(statement, values)
+
+
+def run_game_sql(services: ServiceHarness, assignment: str) -> None:
+    services.table.database.execute(f"UPDATE {services.table.name} {assignment}")
 
 
 def remove_rows(services: ServiceHarness, *digits: int) -> int:
@@ -160,6 +165,26 @@ def test_approvals_in_sql_are_compared_with_all_users(make_services: MakeService
     run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE id <= 30")
     assert services.sync().held_back is None
     assert User.select().where(User.applied_status == APPROVED).count() == 30
+
+
+# R99
+def test_a_locked_row_is_shut_as_planned_while_removals_are_held_back(adopted_players: ServiceHarness) -> None:
+    adopted_players.decide("ban", "Player0099")
+    adopted_players.sync()
+    run_game_sql(adopted_players, "SET hasSession = 1 WHERE username = 'player0099'")
+    remove_rows(adopted_players, 0, 1, 2)
+    planned = adopted_players.plan(max_names=1)
+    told = list(describe_plan(planned, 1))
+    done = adopted_players.sync()
+    assert told[1:4] == [
+        "A run would change:",
+        "  1 player is locked: player0099",
+        "It would hold back, as more than 20 and 5% at once:",
+    ]
+    assert told[4].startswith("  30 players whose rows are gone stay away: ")
+    assert planned.counts() == done.counts() == {"scanned": 70, "locked": 1}
+    assert planned.held_back == done.held_back is not None
+    assert adopted_players.row("player0099")["hasSession"] == 0
 
 
 def test_a_deletion_of_everything_in_sql_is_held_back(adopted_players: ServiceHarness) -> None:

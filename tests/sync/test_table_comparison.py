@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from plugin_bridge.authme import sqlite_checksums
+from plugin_bridge.authme import table_checksums as sqlite_checksums
 from plugin_bridge.authme.table_checksums import SharedTable
 from regsvc.database.models import SyncRecord, SyncState, User
-from regsvc.sync.changes import candidates
-from regsvc.sync.changes.candidates import Candidates
+from regsvc.sync import candidates
+from regsvc.sync.candidates import Candidates
 from regsvc.sync.reconciler import Reconciler
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
 from tests.support.authme.authme_tables import AuthMeTable, TableShape, insert_player
@@ -67,7 +67,7 @@ def test_who_could_not_be_adopted_is_adopted_although_nobody_wrote_into_the_file
     services.sync()
     services.authme.register("Dave", "daves-password")
     with monkeypatch.context() as patched:
-        patched.setattr("regsvc.sync.pages.adopt_each", failing)
+        patched.setattr("regsvc.sync.bulk_actions.adopt_each", failing)
         assert [error["username"] for error in services.sync().errors] == ["dave"]
     assert services.sync().adopted == 1
 

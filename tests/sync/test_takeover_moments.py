@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from regsvc.auth.login_limits import LoginLimits
+from regsvc.auth.rate_limits import LoginLimits
 from regsvc.core import errors
 from regsvc.database.models import PENDING
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness

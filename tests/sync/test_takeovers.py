@@ -18,12 +18,12 @@ from tests.support.services import CALLER, OLIVIA, PASSWORD, MakeServices, Servi
 
 def forgot(services: ServiceHarness, email: str) -> str | None:
     """Request a reset link and return the token that is mailed, or None if none is."""
-    asyncio.run(services.app.services.password_mails.forgot(email, CALLER))
+    asyncio.run(services.app.password_mails.forgot(email, CALLER))
     return services.find_mailed_link()
 
 
 def reset(services: ServiceHarness, token: str, password: str) -> None:
-    asyncio.run(services.app.services.password_changes.reset(token, password, CALLER))
+    asyncio.run(services.app.password_changes.reset(token, password, CALLER))
 
 
 def test_a_link_mailed_to_one_address_proves_no_other(services: ServiceHarness) -> None:
@@ -44,7 +44,7 @@ def test_a_link_for_an_address_that_is_not_the_users_any_more_is_not_mailed(serv
     services.authme.register("Mallory", "mallorys-secret", email="mallory@example.org")
     services.sync()
     services.decide("approve", "Mallory", is_silent=True)
-    asyncio.run(services.app.services.password_mails.forgot("mallory@example.org", CALLER))
+    asyncio.run(services.app.password_mails.forgot("mallory@example.org", CALLER))
     services.authme.set_email("Mallory", "victim@bank.example")
     services.sync()
     assert services.find_mailed_link() is None
@@ -75,8 +75,8 @@ def test_the_next_owner_of_a_name_inherits_no_password(services: ServiceHarness)
 def test_a_change_that_waited_does_not_undo_an_admins_reset(services: ServiceHarness) -> None:
     """Olivia replaces the stolen password while the one that Mallory has chosen is being hashed."""
     services.approved("Alice")
-    session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
-    changes = services.app.services.password_changes
+    session = services.app.sessions.authenticate(services.login("Alice", PASSWORD).token)
+    changes = services.app.password_changes
     reset_it = partial(services.set_password, "Alice", "chosen-by-olivia")
     with meanwhile(changes.hashing, "hash_in_pool", reset_it), pytest.raises(errors.Unauthorized):
         asyncio.run(changes.change_own(session, PASSWORD, "mallorys-secret", CALLER))
@@ -96,7 +96,7 @@ def test_a_login_with_the_password_that_was_just_replaced_opens_no_session(servi
 def test_a_session_that_ended_meanwhile_changes_no_address(services: ServiceHarness) -> None:
     """Without the password a fresh session is enough, and Mallory's was when her request arrived."""
     services.approved("Alice")
-    session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
+    session = services.app.sessions.authenticate(services.login("Alice", PASSWORD).token)
     services.set_password("Alice", "chosen-by-alice")
     checker = services.app.checker
     with pytest.raises(errors.Unauthorized):
@@ -149,7 +149,7 @@ def test_the_name_changes_hands_while_the_password_is_checked(
     """It was Mallory's when her login began; when the password was checked, it was Victor's."""
     services.authme.register("Zoe", "zoes-secret")  # without her the table would be suddenly empty
     join(services, mallory, "mallorys-secret")
-    logins, checker = services.app.services.logins, services.app.checker
+    logins, checker = services.app.logins, services.app.checker
     candidate = services.app.worker.run_here(checker.find_identity, "Victor", CALLER)
     services.authme.unregister_from_console("Victor")
     if mallory == "a user":
@@ -172,7 +172,7 @@ def join(services: ServiceHarness, how: str, password: str) -> None:
 def test_a_password_that_was_right_a_moment_ago_allows_nothing(services: ServiceHarness, what: str) -> None:
     """Mallory has a session and the password of Victor."""
     services.register("Victor")
-    checker, own = services.app.checker, services.app.services
+    checker, own = services.app.checker, services.app
     identity = services.app.worker.run_here(checker.find_identity, "Victor", CALLER)
     if what == "the password is replaced":
         services.set_password("Victor", "chosen-by-victor")
@@ -190,7 +190,7 @@ def test_a_password_that_was_right_a_moment_ago_allows_nothing(services: Service
 def test_a_code_of_the_second_factor_allows_one_thing(services: ServiceHarness) -> None:
     """Two requests showed it at once, and both found it unused."""
     services.register("Alice")
-    checker, own = services.app.checker, services.app.services
+    checker, own = services.app.checker, services.app
     found = services.app.worker.run_here(checker.find_identity, "Alice", CALLER)
     identity, store = replace(found, totp_step=5), own.second_factor
     services.app.worker.run_here(store.use_code, identity, CALLER)
@@ -204,7 +204,7 @@ def test_a_password_that_was_meant_for_the_last_owner_of_a_name_is_not_set_for_t
 ) -> None:
     """Olivia's request was about Steve; while the password was hashed he was deleted, and Bob registered."""
     services.register("Steve")
-    changes = services.app.services.password_changes
+    changes = services.app.password_changes
     owner = services.app.worker.run_here(services.app.access.get_user, "Steve", "password", OLIVIA)
     services.decide("delete", "Steve")
     services.register("Steve", "bobs-secret", email="bob@example.org")
@@ -239,7 +239,7 @@ def test_a_user_deleted_after_the_login_has_read_it(services: ServiceHarness) ->
     app = services.app
     identity = app.worker.run_here(app.checker.find_identity, "Bob", CALLER)
     services.decide("approve", "Bob")  # so that the login reads the user again
-    logins = app.services.logins
+    logins = app.logins
     find_refusal = logins._find_refusal
     attempts: list[int] = []
 
@@ -250,7 +250,7 @@ def test_a_user_deleted_after_the_login_has_read_it(services: ServiceHarness) ->
             pool.submit(app.worker.close_here).result()
         return find_refusal(*args)  # type: ignore[arg-type]
 
-    logins._find_refusal = delete_meanwhile  # type: ignore[method-assign,assignment]
+    object.__setattr__(logins, "_find_refusal", delete_meanwhile)
     outcome = app.worker.run_here(logins._complete, identity, "user", CALLER)
     assert isinstance(outcome, errors.BadCredentials)
     assert attempts == [1]
@@ -259,7 +259,7 @@ def test_a_user_deleted_after_the_login_has_read_it(services: ServiceHarness) ->
 
 def test_no_link_is_made_for_a_user_who_was_deleted_meanwhile(services: ServiceHarness) -> None:
     services.approved("Alice")
-    handover = services.app.services.password_mails
+    handover = services.app.password_mails
     delete = partial(services.decide, "delete", "Alice")
     with meanwhile(AccountAccess, "get_user", delete, after=True), pytest.raises(errors.UserNotFound):
         services.app.worker.run_here(handover.create_link, "Alice", OLIVIA)

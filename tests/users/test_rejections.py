@@ -16,7 +16,7 @@ QUEUE = UserQuery(status="pending")
 
 @pytest.fixture
 def users(services: ServiceHarness) -> UserList:
-    return services.app.services.users
+    return services.app.users
 
 
 def queue(users: UserList) -> dict[str, Rejections | None]:

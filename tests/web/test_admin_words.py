@@ -13,8 +13,8 @@ from regsvc.database.models import OPEN, PASSWORD, PROVISION, STATUSES
 from regsvc.doctor.finding import Severity
 from regsvc.notifications.mail.history import MailState
 from regsvc.notifications.mail.templates import list_template_files
-from regsvc.runtime.why import Verdict
-from regsvc.sync.actions import Conflict
+from regsvc.runtime.join_facts import Verdict
+from regsvc.sync.effects import Conflict
 from regsvc.sync.report import HeldBack
 from regsvc.users.gates import HELD_BACK, REFUSED, ListedState
 from regsvc.users.user_query import PLUGIN_STATES

@@ -10,7 +10,7 @@ from regsvc.config.sections import Config, RegistrationSection
 from regsvc.core.i18n.languages import Translated
 from regsvc.web.pages import ANNOUNCEMENT_COOKIE, OWN_PAGES, PAGES, split_links
 from tests.support.html_page import Page
-from tests.support.live_api import LiveApi, Reply, make_services
+from tests.support.live_api import LiveApi, Reply, make_features
 
 BASE_URL = "https://play.willow.example"
 WILLOW = ServerSection(
@@ -28,14 +28,14 @@ AS_BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 @pytest.fixture(scope="module")
 def willow() -> Iterator[LiveApi]:
     with LiveApi(
-        make_services(Config(server=WILLOW, custom_css="h1 { color: red }")), pages=[*PAGES, *OWN_PAGES]
+        make_features(Config(server=WILLOW, custom_css="h1 { color: red }")), pages=[*PAGES, *OWN_PAGES]
     ) as live:
         yield live
 
 
 @pytest.fixture(scope="module")
 def plain() -> Iterator[LiveApi]:
-    with LiveApi(make_services(Config()), pages=[*PAGES, *OWN_PAGES]) as live:
+    with LiveApi(make_features(Config()), pages=[*PAGES, *OWN_PAGES]) as live:
         yield live
 
 
@@ -58,7 +58,7 @@ def test_the_home_page_shows_the_host_before_any_script_runs(willow: LiveApi) ->
 
 def test_where_registration_is_closed_nobody_is_sent_there() -> None:
     config = Config(registration=RegistrationSection(open=False))
-    with LiveApi(make_services(config), pages=OWN_PAGES) as live:
+    with LiveApi(make_features(config), pages=OWN_PAGES) as live:
         page = Page(live.request("GET", "/"))
     assert not [link for link in page.all("a") if link.get("class") == "button"]
     assert "Registration is currently closed." in page.texts["span"]
@@ -85,7 +85,7 @@ def test_a_host_who_has_set_nothing_previews_the_name_alone(plain: LiveApi) -> N
 )
 def test_search_engines_list_what_the_host_allows(plain: LiveApi, path: str, is_listed: bool) -> None:
     assert metas(Page(plain.request("GET", path)))["robots"] == "noindex"
-    with LiveApi(make_services(Config(server=ServerSection(index=True))), pages=[*PAGES, *OWN_PAGES]) as live:
+    with LiveApi(make_features(Config(server=ServerSection(index=True))), pages=[*PAGES, *OWN_PAGES]) as live:
         shown = metas(Page(live.request("GET", path)))
     assert (shown.get("robots") is None) is is_listed
 
@@ -117,7 +117,7 @@ def test_the_manifest_is_the_hosts(willow: LiveApi) -> None:
 
 
 def test_an_icon_may_be_the_hosts_own() -> None:
-    with LiveApi(make_services(Config(server=ServerSection(favicon="/icon.png"))), pages=OWN_PAGES) as live:
+    with LiveApi(make_features(Config(server=ServerSection(favicon="/icon.png"))), pages=OWN_PAGES) as live:
         reply = live.request("GET", "/")
     assert [link["href"] for link in Page(reply).all("link") if link["rel"] == "icon"] == ["/icon.png"]
     assert "img-src data: 'self';" in reply.headers["Content-Security-Policy"]

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.api.chat import LINKED, PATH, WAITING, page_address
-from regsvc.api.services import Services
+from regsvc.accounts.chat.linking import LINKED, PATH, WAITING, page_address
 from regsvc.config.host_sections import HttpSection, ServerSection
 from regsvc.config.sections import Config
 from regsvc.core.errors import REFUSALS
 from regsvc.core.i18n.translations import load_translations
+from regsvc.http.route import Features
 from regsvc.web.base import CONTENT_SECURITY_POLICY
 from regsvc.web.pages import CHAT_PAGE, PAGES
 from tests.support.each import assert_each
 from tests.support.html_page import Page
-from tests.support.live_api import LiveApi, Reply, make_services
+from tests.support.live_api import LiveApi, Reply, make_features
 
 TRANSLATIONS = load_translations()
 LANGUAGES = ("en", "zh")
@@ -33,13 +33,13 @@ REASONS = {
 }
 
 
-def live(services: Services) -> LiveApi:
-    return LiveApi(services, pages=[*PAGES, *CHAT_PAGE])
+def live(features: Features) -> LiveApi:
+    return LiveApi(features, pages=[*PAGES, *CHAT_PAGE])
 
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[LiveApi]:
-    with live(make_services(Config())) as opened:
+    with live(make_features(Config())) as opened:
         yield opened
 
 
@@ -103,7 +103,7 @@ def test_an_address_that_is_no_text_is_refused(api: LiveApi) -> None:
 
 def test_a_hosts_own_name_cannot_become_markup() -> None:
     config = Config(server=ServerSection(name=MARKUP))
-    with live(make_services(config)) as api:
+    with live(make_features(config)) as api:
         page = Page(visit(api, LINKED))
     assert page.texts["bdi"] == MARKUP
     assert not page.all("script")
@@ -131,9 +131,9 @@ def test_it_needs_a_style_sheet_of_ours_and_no_script(api: LiveApi) -> None:
 
 
 def test_where_a_front_end_is_served_the_page_leads_there(tmp_path: Path) -> None:
-    with live(make_services(Config(http=HttpSection(web_root=tmp_path)))) as api:
+    with live(make_features(Config(http=HttpSection(web_root=tmp_path)))) as api:
         assert links_of(Page(visit(api, LINKED))) == ["./", "./"]
-    with live(make_services(Config())) as api:
+    with live(make_features(Config())) as api:
         assert links_of(Page(visit(api, LINKED))) == ["./"]  # the name of the server
 
 

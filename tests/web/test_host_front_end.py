@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from tornado.netutil import bind_sockets
 
-from regsvc.api.server import make_server
-from regsvc.api.tornado_application import ApiApplication
 from regsvc.config.host_sections import HttpSection
 from regsvc.config.sections import Config
 from regsvc.web import host_front_end
@@ -21,7 +19,7 @@ from regsvc.web.host_front_end import front_end_rules
 from regsvc.web.pages import PAGES
 from tests.conftest import MakeDaemon
 from tests.support.command_line import companion
-from tests.support.live_api import LiveApi, Reply, make_services
+from tests.support.live_api import LiveApi, Reply, make_features
 from tests.support.watching import ask_until
 
 PAGE = b"<!doctype html><title>Oakvale</title>"
@@ -33,8 +31,8 @@ class LiveFrontEnd(LiveApi):
     """The API with our pages and a front end beside it, as the daemon serves them."""
 
     def __init__(self, folder: Path, config: Config | None = None) -> None:
-        super().__init__(make_services(config or Config()))
         self._rules = front_end_rules(folder)
+        super().__init__(make_features(config or Config()), pages=[*PAGES, *self._rules])
 
     @property
     def transfers(self) -> int:
@@ -46,8 +44,7 @@ class LiveFrontEnd(LiveApi):
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        application = ApiApplication(self._services, pages=[*PAGES, *self._rules])
-        server = make_server(application, self._services.config)
+        server = self._make_server()
         sockets = bind_sockets(0, "127.0.0.1")
         self.port = sockets[0].getsockname()[1]
         server.add_sockets(sockets)
@@ -140,7 +137,7 @@ def test_files_are_only_read(site: LiveFrontEnd, method: str) -> None:
 
 def test_without_a_folder_there_is_no_front_end() -> None:
     assert front_end_rules(None) == []
-    with LiveApi(make_services(Config())) as api:
+    with LiveApi(make_features(Config())) as api:
         assert get(api, "/").json["code"] == "unknown_path"
 
 

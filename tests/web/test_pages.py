@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from regsvc.api.services import Services
 from regsvc.config.host_sections import ServerSection
 from regsvc.config.sections import Config, Download, RegistrationSection
 from regsvc.core.i18n.languages import Translated
 from regsvc.core.i18n.translations import load_translations
+from regsvc.http.route import Features
 from regsvc.web.assets import FEATURES, Asset, features_of, load_script, load_style, load_worker
 from regsvc.web.base import (
     ASSET_SECURITY_POLICY,
@@ -23,7 +23,7 @@ from regsvc.web.base import (
 )
 from regsvc.web.pages import OWN_PAGES, PAGE_TABLE, PAGES, WebPage
 from tests.support.html_page import Page
-from tests.support.live_api import LiveApi, Reply, make_services
+from tests.support.live_api import LiveApi, Reply, make_features
 
 TRANSLATIONS = load_translations()
 PATHS = [page.path for page in PAGE_TABLE]
@@ -35,7 +35,7 @@ ASSETS = list(
         ]
     )
 )
-USED = features_of(make_services(Config()))
+USED = features_of(Config())
 LARGEST_PAGE = 26_500  # bytes of what a phone needs first; with headers 28 KB
 LARGEST_ADMIN_PAGE = 78 * 1024  # operators work there for hours, and their browsers keep all of it but the HTML
 MARKUP = """</title><script>alert("1")</script>' onload='alert(2)' & {{ server }} {minLength}"""
@@ -46,12 +46,12 @@ each_asset = pytest.mark.parametrize("asset", ASSETS, ids=lambda asset: asset.pa
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[LiveApi]:
-    with LiveApi(make_services(Config()), pages=[*PAGES, *OWN_PAGES]) as live:
+    with LiveApi(make_features(Config()), pages=[*PAGES, *OWN_PAGES]) as live:
         yield live
 
 
-def open_page(services: Services, path: str = "/set-password", **headers: str) -> Reply:
-    with LiveApi(services, pages=[*PAGES, *OWN_PAGES]) as live:
+def open_page(features: Features, path: str = "/set-password", **headers: str) -> Reply:
+    with LiveApi(features, pages=[*PAGES, *OWN_PAGES]) as live:
         return live.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
@@ -109,7 +109,7 @@ def test_a_page_may_start_the_worker_if_its_script_asks_for_captchas(page: WebPa
 )
 def test_the_hosts_own_pictures_may_be_shown(logo: str, icon: str, sources: str) -> None:
     config = Config(server=ServerSection(logo_url=logo), downloads={"client": Download(icon=icon)})
-    reply = open_page(make_services(config), "/server")
+    reply = open_page(make_features(config), "/server")
     assert f"; img-src {sources};" in reply.headers["Content-Security-Policy"]
     assert Page(reply).all("img")[0]["src"] == logo
 
@@ -197,7 +197,7 @@ def test_a_page_brings_the_public_config_along(api: LiveApi, page: WebPage) -> N
 
 def test_players_pages_have_the_hosts_time_zone_and_contact() -> None:
     section = ServerSection(timezone="Europe/Paris", contact="mods@example.org")
-    [body] = Page(open_page(make_services(Config(server=section)), "/account")).all("body")
+    [body] = Page(open_page(make_features(Config(server=section)), "/account")).all("body")
     assert body["data-timezone"] == "Europe/Paris"
     assert json.loads(body["data-config"])["contact"] == "mods@example.org"
 
@@ -217,7 +217,7 @@ def test_without_a_contact_the_hosts_chat_is_it() -> None:
         (replace(section, contact="#help"), "#help"),
         (replace(section, links=Translated({"": {"Map": "https://map.example.org"}})), ""),
     ):
-        [body] = Page(open_page(make_services(Config(server=server)), "/account")).all("body")
+        [body] = Page(open_page(make_features(Config(server=server)), "/account")).all("body")
         assert json.loads(body["data-config"])["contact"] == contact
 
 
@@ -283,10 +283,10 @@ def test_what_a_host_does_not_use_is_not_sent() -> None:
     """Neither its scripts nor its words, nor words of other pages."""
     sizes = []
     for config in (Config(), Config(registration=RegistrationSection(methods=("captcha",)))):
-        page = Page(open_page(make_services(config), "/register"))
+        page = Page(open_page(make_features(config), "/register"))
         assert not [key for key in texts_of(page) if key.startswith(("login_", "chat_", "answer_"))]
         assert ("captcha_hint_math" in texts_of(page)) is ("captcha" in config.registration.methods)
-        sizes.append(len(load_script("register", features_of(make_services(config))).compressed))
+        sizes.append(len(load_script("register", features_of(config)).compressed))
     assert max(sizes) < 0.9 * len(load_script("register").compressed)
 
 
@@ -306,8 +306,8 @@ def test_a_page_does_not_say_otherwise_what_all_say(page: WebPage) -> None:
 def test_a_page_is_offered_in_the_hosts_languages_only(
     offered: list[str], path: str, language: str, choices: str
 ) -> None:
-    services = make_services(Config(server=ServerSection(language="de", languages=tuple(offered))))
-    reply = open_page(services, path, Accept_Language="fr, en", Cookie=f"{LANGUAGE_COOKIE}=fr")
+    features = make_features(Config(server=ServerSection(language="de", languages=tuple(offered))))
+    reply = open_page(features, path, Accept_Language="fr, en", Cookie=f"{LANGUAGE_COOKIE}=fr")
     page = Page(reply)
     assert page.all("html")[0]["lang"] == language
     assert page.all("body")[0]["data-languages"] == choices
@@ -325,7 +325,7 @@ def test_a_page_is_offered_in_the_hosts_languages_only(
 )
 def test_it_speaks_the_browsers_language(accept_language: str | None, host: str, language: str, title: str) -> None:
     headers = {"Accept-Language": accept_language} if accept_language else {}
-    reply = open_page(make_services(Config(server=ServerSection(language=host))), **headers)
+    reply = open_page(make_features(Config(server=ServerSection(language=host))), **headers)
     page = Page(reply)
     assert page.all("html") == [{"lang": language, "data-theme": "default"}]
     assert page.texts["h1"] == title
@@ -361,7 +361,7 @@ def test_a_hosts_words_full_of_markup_stay_words(page: WebPage) -> None:
         description=Translated({"": MARKUP}),
         links=Translated({"": {MARKUP: "/a"}}),
     )
-    read = Page(open_page(make_services(Config(server=section)), page.path))
+    read = Page(open_page(make_features(Config(server=section)), page.path))
     assert read.texts["bdi"] == MARKUP
     assert read.texts["title"].endswith(MARKUP)
     assert read.all("html")[0]["data-theme"] == MARKUP

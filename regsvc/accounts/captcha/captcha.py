@@ -5,8 +5,11 @@ cannot see a picture (WCAG 1.1.1), and stops programs less. There is no sound: p
 than people do in noise.
 """
 
+from __future__ import annotations
+
 import secrets
 import unicodedata
+from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -15,7 +18,9 @@ from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from msgspec import Meta
 
 from regsvc.auth.rate_limits import MemoryLimits, hash_key
 from regsvc.config.sections import CaptchaSection, CaptchaUse, Config
@@ -24,6 +29,14 @@ from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Refusal
+from regsvc.http.messages import EpochMilliseconds, Reply, Request, to_reply
+from regsvc.http.route import PUBLIC, Routes
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 _SHARE: Final = 100
 _LEAST: Final = 10
@@ -320,3 +333,76 @@ class Captchas:
 def _normalize(answer: str) -> bytes:
     """Return the answer for comparison: trimmed, case-folded, with full-width characters as their ASCII equivalents."""
     return unicodedata.normalize("NFKC", answer.strip()[:_MAX_ANSWER]).casefold().encode(errors="surrogatepass")
+
+
+CaptchaToken = Annotated[str, Meta(description="The id of a captcha challenge.", examples=["8bKJ4kX6nq3dGkT0m5mZpQ2s"])]
+
+
+class CaptchaProtectedRequest(Request, frozen=True, kw_only=True):
+    """A request that has to answer a captcha if the config requires one (`captcha.requiredFor`)."""
+
+    captcha_token: CaptchaToken | None = None
+    captcha_answer: (
+        Annotated[str, Meta(description="The answer to the image's question, or the number.", examples=["29"])] | None
+    ) = None
+
+    @property
+    def captcha(self) -> CaptchaProof:
+        return CaptchaProof(self.captcha_token, self.captcha_answer)
+
+
+class CaptchaWorkReply(Reply, frozen=True, kw_only=True):
+    """A challenge without a picture: a number that a client finds by trying.
+
+    It is the one from 0 to `maxNumber` for which SHA-256 of the 16 bytes of `salt` and the number, as 4 bytes with the
+    highest first, is `hash`. Its decimal digits are the `captchaAnswer`.
+    """
+
+    token: CaptchaToken
+    salt: Annotated[str, Meta(description="Hexadecimal digits.", examples=["00112233445566778899aabbccddeeff"])]
+    hash: Annotated[
+        str,
+        Meta(
+            description="Hexadecimal digits.",
+            examples=["245519264e3aaa1c55ee5d5a13a4692ce59d00ef0ba975eb244d7e5f11558161"],
+        ),
+    ]
+    max_number: Annotated[int, Meta(examples=[250_000])]
+    expires_at: EpochMilliseconds
+    expires_in_seconds: Annotated[int, Meta(description="Seconds until the challenge expires.", examples=[300])]
+
+
+class CaptchaReply(Reply, frozen=True, kw_only=True):
+    """A challenge as an image. It is used up by a wrong answer, and by the one request that a right answer allows."""
+
+    token: CaptchaToken
+    image: Annotated[
+        str,
+        Meta(
+            description="A PNG as a data URL, for the `src` of an image.",
+            examples=["data:image/png;base64,iVBORw0KGgo="],
+        ),
+    ]
+    expires_at: EpochMilliseconds
+    expires_in_seconds: Annotated[int, Meta(description="Seconds until the challenge expires.", examples=[300])]
+
+
+CAPTCHA_REFUSALS: Final = (errors.CaptchaRequired, errors.InvalidCaptcha, errors.RateLimited)
+"""Additional refusals of routes that may require a captcha."""
+
+
+@ROUTES.add("GET", "/api/captcha/generate", PUBLIC, errors.RateLimited)
+async def make_captcha(call: Call, captchas: Captchas) -> CaptchaReply:
+    """Create a captcha challenge. This works even if the config requires no captchas."""
+    challenge = await captchas.generate(call.caller)
+    image = f"data:image/png;base64,{b64encode(challenge.picture).decode('ascii')}"
+    return to_reply(CaptchaReply, challenge, image=image)
+
+
+@ROUTES.add("GET", "/api/captcha/work", PUBLIC, errors.RateLimited, errors.NotEnabled)
+async def make_captcha_work(call: Call, captchas: Captchas) -> CaptchaWorkReply:
+    """Create a captcha challenge without a picture, which a program of the client solves.
+
+    It is answered like a picture's. This works even if the config requires no captchas.
+    """
+    return to_reply(CaptchaWorkReply, captchas.generate_work(call.caller))

@@ -1,21 +1,48 @@
 """The mail history that admins see: every mail in the outbox, its recipient and its state; and mails sent again."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+from msgspec import UNSET, Meta, UnsetType
 from peewee import JOIN, Database
 
+from regsvc.core import errors
 from regsvc.core.email_address import parse_email
-from regsvc.core.errors import MailNotFound, MailNotResendable, Refusal
+from regsvc.core.errors import InvalidField, MailNotFound, MailNotResendable, Refusal
+from regsvc.core.rights import Permission
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import EntryPage, find_page
 from regsvc.database.models import OutboxEntry, Review, User
+from regsvc.http.messages import (
+    Email,
+    EpochMilliseconds,
+    Language,
+    Output,
+    PageNumber,
+    PageSize,
+    Pagination,
+    Reply,
+    Request,
+    Username,
+    make_pagination,
+    to_reply,
+)
+from regsvc.http.route import Routes
 from regsvc.notifications.delivery import Drop
+from regsvc.notifications.mail import history
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.outbox import Outbox
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 MailState = Literal["waiting", "sent", "failed", "dropped"]
 
@@ -118,6 +145,7 @@ _DECISIONS: Final = frozenset(
 """Mails about a decision, which are of interest only until the next decision."""
 
 
+@dataclass(frozen=True)
 class MailResender:
     """Resending of finished mails, which become due again. Blocking: runs on a worker thread.
 
@@ -126,34 +154,31 @@ class MailResender:
     The mail keeps its row with a new `created_at`, and so gets a new Message-ID: a mailbox would hide a repetition.
     """
 
-    def __init__(
-        self, database: Database, outbox: Outbox, renderer: MailRenderer, mail_queue: MailQueue, audit: Audit
-    ) -> None:
-        self._database = database
-        self._outbox = outbox
-        self._renderer = renderer
-        self._mail_queue = mail_queue
-        self._audit = audit
+    database: Database
+    outbox: Outbox
+    renderer: MailRenderer
+    mail_queue: MailQueue
+    audit: Audit
 
     def resend(self, mail_id: int, by: Actor) -> str:
         """Make the mail due again under its old id; its previous outcome stays in the audit log. Returns its recipient.
 
         Raises `MailUnavailable`, `MailNotFound` and `MailNotResendable`.
         """
-        self._mail_queue.require_available()
-        with self._database.atomic():
-            entry = self._outbox.find(mail_id)
+        self.mail_queue.require_available()
+        with self.database.atomic():
+            entry = self.outbox.find(mail_id)
             if entry is None:
                 raise MailNotFound
             before = state_of(entry)
             if before == WAITING:
                 raise MailNotResendable("waiting")
             self._require_resendable(entry)
-            if not self._outbox.requeue(entry):
+            if not self.outbox.requeue(entry):
                 raise MailNotResendable("waiting")  # another admin was faster
             user = None if entry.user_id is None else User.get_or_none(User.id == entry.user_id)
             detail = {"mail": entry.id, "template": entry.template, "stateBefore": before}
-            self._audit.record("mail.resent", by, None if user is None else user.username, detail)
+            self.audit.record("mail.resent", by, None if user is None else user.username, detail)
         return entry.recipient
 
     def _require_resendable(self, entry: OutboxEntry) -> None:
@@ -162,9 +187,159 @@ class MailResender:
             last = Review.select(Review.id).where(Review.user_id == entry.user_id).order_by(Review.id.desc()).first()
             if last is None or last.id != entry.row_id:
                 raise MailNotResendable("pointless")
-        with self._database.atomic() as savepoint:
+        with self.database.atomic() as savepoint:
             try:
-                self._renderer.render(entry)
+                self.renderer.render(entry)
             except Drop:
                 raise MailNotResendable("pointless") from None
             savepoint.rollback()
+
+
+Fate = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["waiting", "sent", "failed", "dropped"]},
+        description="`dropped`: no longer relevant, so it was not sent.",
+        examples=["sent"],
+    ),
+]
+
+
+MailName = Annotated[str, Meta(description="The kind of mail.", examples=["approved"])]
+
+
+MAX_RESENT = 100
+
+
+MailId = Annotated[int, Meta(ge=1, le=2**63 - 1, examples=[1])]
+
+
+class MailsQuery(Request, frozen=True, kw_only=True):
+    """A filter of mails."""
+
+    page: PageNumber = 1
+    size: PageSize = 20
+    to: (
+        Annotated[Username, Meta(description="An e-mail address or a player's name.", examples=["alice@example.org"])]
+        | None
+    ) = None
+    state: (
+        Annotated[Literal["waiting", "sent", "failed", "dropped"], Meta(description="The state of the mail.")] | None
+    ) = None
+
+
+class MailFields(Output, frozen=True, kw_only=True):
+    """A mail and its state: `waiting` is retried at `nextAttemptAt`, `failed` was given up.
+
+    `username` is the user that the mail concerns: null if they are not registered yet, or no longer.
+    """
+
+    id: MailId
+    template: MailName
+    to: Email
+    username: Username | None
+    language: Language
+    state: Fate
+    attempts: Annotated[int, Meta(ge=0, examples=[1])]
+    created_at: EpochMilliseconds
+    next_attempt_at: EpochMilliseconds | None
+    done_at: EpochMilliseconds | None
+    last_error: Annotated[str, Meta(description="Why the last attempt failed, or why the mail was dropped.")] | None
+
+
+class MailsReply(Reply, frozen=True, kw_only=True):
+    """A page of mails, newest first."""
+
+    mails: list[MailFields]
+    pagination: Pagination
+
+
+class ResendRequest(Request, frozen=True, kw_only=True):
+    """One mail (`id`) or many (`ids`)."""
+
+    id: MailId | None = None
+    ids: Annotated[list[MailId], Meta(min_length=1, max_length=MAX_RESENT)] | None = None
+
+    @property
+    def targets(self) -> list[int]:
+        """The ids in order, without duplicates; raises InvalidField unless exactly one field is given."""
+        if self.ids is not None:
+            if self.id is not None:
+                raise InvalidField("ids")
+            return list(dict.fromkeys(self.ids))
+        if self.id is None:
+            raise InvalidField("id")
+        return [self.id]
+
+
+class ResendReply(Reply, frozen=True, kw_only=True):
+    """The mail is queued again, under the same id."""
+
+    id: MailId
+    state: Fate
+
+
+class BulkResendResult(Output, frozen=True, kw_only=True):
+    """The result for one of many mails: `state` if it is queued again, `code` if it was refused."""
+
+    success: bool
+    message: Annotated[str, Meta(examples=["The e-mail to alice@example.org will be sent again."])]
+    id: MailId
+    state: Fate | UnsetType = UNSET
+    code: Annotated[str, Meta(examples=["mail_not_resendable"])] | UnsetType = UNSET
+
+
+class BulkResendReply(Reply, frozen=True, kw_only=True):
+    """One result per id, in the order of the request."""
+
+    results: list[BulkResendResult]
+
+
+@ROUTES.add("GET", "/api/admin/mails", Permission.SYSTEM_READ)
+async def show_mails(call: Call, query: MailsQuery) -> MailsReply:
+    """List the mails of the last weeks and their state, newest first."""
+    page = await call.run_list(history.list_mails, query.page, query.size, to=query.to, state=query.state)
+    return MailsReply(
+        mails=[to_reply(MailFields, entry) for entry in page.entries],
+        pagination=make_pagination(query.page, query.size, page.total, has_next=page.has_next),
+    )
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/mails/resend",
+    Permission.USERS_MANAGE,
+    errors.MailNotFound,
+    errors.MailNotResendable,
+    errors.MailUnavailable,
+)
+async def resend_mails(
+    call: Call, resender: MailResender, mail_queue: MailQueue, request: ResendRequest
+) -> ResendReply | BulkResendReply:
+    """Resend mails that were sent, failed or dropped, if their content is still relevant.
+
+    Expired content is never mailed again; a mailed link is replaced by a new one.
+    """
+    targets = request.targets
+    if request.ids is None:
+        to = await _resend(call, resender, targets[0])
+        reply: ResendReply | BulkResendReply = ResendReply(
+            message=call.message("mail_resent", to=to), id=targets[0], state=WAITING
+        )
+    else:
+        reply = BulkResendReply(results=[await _resend_result(call, resender, mail_id) for mail_id in targets])
+    mail_queue.wake_all()
+    return reply
+
+
+async def _resend(call: Call, resender: MailResender, mail_id: int) -> str:
+    return await call.run(resender.resend, mail_id, call.principal.actor)
+
+
+async def _resend_result(call: Call, resender: MailResender, mail_id: int) -> BulkResendResult:
+    try:
+        to = await _resend(call, resender, mail_id)
+    except Refusal as refusal:
+        message = call.translations.refusal(refusal, call.language)
+        return BulkResendResult(success=False, message=message, id=mail_id, code=refusal.code)
+    return BulkResendResult(success=True, message=call.message("mail_resent", to=to), id=mail_id, state=WAITING)

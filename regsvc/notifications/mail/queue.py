@@ -5,7 +5,7 @@ Mails are enqueued inside the transaction of the change they are about. A new ma
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -51,28 +51,19 @@ AddressMail = Literal["verification_code", "unlink_code", "already_registered", 
 """Mails to an address as a client has sent it."""
 
 
+@dataclass(frozen=True)
 class MailQueue:
     """Queue that puts mails into the outbox. Where players are mailed nothing, mere notifications are not written."""
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        default_language: str,
-        *,
-        is_available: bool,
-        wake_all: Callable[[], None],
-        wake_mails: Callable[[], None],
-    ) -> None:
-        """`is_available`: whether players are mailed: mail is not off, and registrations prove addresses.
-
-        `wake_all` wakes every delivery and the live streams, `wake_mails` the delivery of mails; to be called once the
-        transaction has committed.
-        """
-        self.outbox = outbox
-        self._default_language = default_language
-        self.is_available = is_available
-        self.wake_all = wake_all
-        self.wake_mails = wake_mails
+    outbox: Outbox
+    default_language: str
+    _: KW_ONLY
+    is_available: bool
+    """Whether players are mailed: mail is not off, and registrations prove addresses."""
+    wake_all: Callable[[], None]
+    """Wakes every delivery and the live streams; to be called once the transaction has committed."""
+    wake_mails: Callable[[], None]
+    """Wakes the delivery of mails, likewise."""
 
     def require_available(self) -> None:
         """Raise `MailUnavailable` where players are mailed nothing."""
@@ -92,7 +83,7 @@ class MailQueue:
         if not self.can_reach(user) or user.email is None or user.email_key is None:
             return False
         to = EmailAddress(user.email, user.email_key)
-        language = user.language or self._default_language
+        language = user.language or self.default_language
         self.outbox.put(mail, to, language, user_id=user.id, row_id=row_id, payload=payload)
         return True
 
@@ -116,7 +107,7 @@ class MailQueue:
 
     def send_digest(self, to: EmailAddress) -> None:
         """Enqueue the digest for an admin; it lists the users who await review at the time of delivery."""
-        self.outbox.put("digest", to, self._default_language)
+        self.outbox.put("digest", to, self.default_language)
 
 
 Budget = Literal["mail", "forgot"]

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from datetime import timedelta
 from email.message import EmailMessage
 from time import monotonic
@@ -49,13 +50,13 @@ def start_code(message: OutboxEntry, codes: VerificationCodes) -> None:
         codes.mark_sent(message.row_id)
 
 
+@dataclass(eq=False)
 class MailBackend(ABC):
     """Interface of mail backends. `sender` is their From address, with or without a display name."""
 
     is_available: ClassVar[bool] = True
 
-    def __init__(self, sender: str) -> None:
-        self.sender = sender
+    sender: str
 
     @abstractmethod
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:

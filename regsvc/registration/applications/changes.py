@@ -1,17 +1,21 @@
 """Changes that applicants make while they wait for review: their answers, and addresses that nothing proves."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Final
 
+from msgspec import Meta
 from peewee import Database
 
-from regsvc.accounts.captcha.captcha import CaptchaProof, Captchas
+from regsvc.accounts.captcha.captcha import CAPTCHA_REFUSALS, CaptchaProof, CaptchaProtectedRequest, Captchas
 from regsvc.auth.derived_secrets import ApplicationTokens
-from regsvc.auth.rate_limits import DurableLimits, LimitCheck
+from regsvc.auth.rate_limits import DurableLimits, LimitCheck, StatusRateLimits
 from regsvc.config.live import LiveConfig
+from regsvc.core import errors
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.core.errors import (
@@ -22,17 +26,33 @@ from regsvc.core.errors import (
     RateLimited,
     WrongStatus,
 )
+from regsvc.core.text import MAX_ANSWER
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import PENDING, User
+from regsvc.http.messages import ApplicationToken, Email, Reply, Request, to_reply
+from regsvc.http.route import APPLICATION_TOKEN, PUBLIC, Routes
 from regsvc.notifications.mail.queue import MailLimits
 from regsvc.notifications.webhook import WebhookQueue
-from regsvc.registration.applications.status import Applications, ApplicationStatus, may_correct_email
+from regsvc.registration.applications.status import (
+    ApplicationReply,
+    Applications,
+    ApplicationStatus,
+    application_reply,
+    may_correct_email,
+    token_of,
+)
 from regsvc.registration.questionnaire.questions import Answer
-from regsvc.registration.questionnaire.service import Questionnaires, Submitter
+from regsvc.registration.questionnaire.service import AnswerFields, QuestionKey, Questionnaires, Submitter, to_answer
 from regsvc.users.questions import Questions
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 _CHANGES: Final = (RateLimit(10, timedelta(hours=1)), RateLimit(30, timedelta(days=1)))
 """Changes of the answers of one application, each of which the team is told."""
@@ -167,3 +187,120 @@ class ApplicationChanges:
 def _changes_of(user: User) -> LimitCheck:
     """Return the limit of changed answers of an application; one that was withdrawn and made anew has none left."""
     return "application.answers", user.username_key, _CHANGES
+
+
+class ChangeAnswersRequest(Request, frozen=True, kw_only=True):
+    """All answers by question id, as in `POST /api/questionnaire/submit`; omitted questions count as unanswered."""
+
+    answers: Annotated[
+        dict[QuestionKey, AnswerFields],
+        Meta(examples=[{"1": {"type": "single_choice", "selectedOptionIds": [0]}}]),
+    ]
+
+
+class AnswerQuestionRequest(Request, frozen=True, kw_only=True):
+    """The answer to the newest question."""
+
+    text: Annotated[
+        str, Meta(description=f"At most {MAX_ANSWER} characters.", examples=["The one who builds bridges."])
+    ]
+
+
+class CorrectAddressRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    """The right address; with a captcha where one is required to request a code."""
+
+    email: Email
+
+
+class CorrectAddressReply(Reply, frozen=True, kw_only=True):
+    """The address was replaced, and with it the token: the one presented is no longer valid."""
+
+    email: Email
+    application_token: ApplicationToken
+
+
+@ROUTES.add(
+    "POST",
+    "/api/application/answers",
+    PUBLIC,
+    errors.ApplicationNotFound,
+    errors.WrongStatus,
+    errors.NotEnabled,
+    errors.InvalidAnswer,
+    errors.QuestionnaireFailed,
+    errors.QuestionnaireRequired,
+    errors.RateLimited,
+    credentials=(APPLICATION_TOKEN,),
+    has_large_body=True,
+)
+async def change_answers(
+    call: Call,
+    status_limits: StatusRateLimits,
+    application_changes: ApplicationChanges,
+    request: ChangeAnswersRequest,
+) -> ApplicationReply:
+    """Replace the answers of an application that waits for review. If the new ones fail, the earlier ones stay.
+
+    The token is taken from the header alone. The limits are those of the questionnaire, and ten changes an hour and
+    thirty a day of one application; failed answers start its wait for the applicant's address.
+    """
+    status_limits.hit(call.address)
+    answers = {key: to_answer(fields) for key, fields in request.answers.items()}
+    changed = await application_changes.change_answers(token_of(call), answers, call.caller)
+    return application_reply(call, changed, message=call.message("answers_changed"))
+
+
+@ROUTES.add(
+    "POST",
+    "/api/application/answer",
+    PUBLIC,
+    errors.ApplicationNotFound,
+    errors.NothingAsked,
+    errors.AnswerTooLate,
+    errors.AnswerTooLong,
+    errors.RateLimited,
+    credentials=(APPLICATION_TOKEN,),
+    has_large_body=True,
+)
+async def answer_question(
+    call: Call,
+    status_limits: StatusRateLimits,
+    application_changes: ApplicationChanges,
+    request: AnswerQuestionRequest,
+) -> ApplicationReply:
+    """Answer the newest question of the team, for whose review the application then waits again.
+
+    The token is taken from the header alone. An answer that comes after the decision is kept, and refused with
+    `answer_too_late`.
+    """
+    status_limits.hit(call.address)
+    answered = await application_changes.answer_question(token_of(call), request.text, call.caller)
+    return application_reply(call, answered, message=call.message("question_answered"))
+
+
+@ROUTES.add(
+    "POST",
+    "/api/application/email",
+    PUBLIC,
+    errors.ApplicationNotFound,
+    errors.WrongStatus,
+    errors.NotEnabled,
+    errors.InvalidEmail,
+    errors.DomainNotAllowed,
+    *CAPTCHA_REFUSALS,
+    credentials=(APPLICATION_TOKEN,),
+)
+async def correct_address(
+    call: Call,
+    application_changes: ApplicationChanges,
+    status_limits: StatusRateLimits,
+    request: CorrectAddressRequest,
+) -> CorrectAddressReply:
+    """Correct an address that nothing proves (`canCorrectEmail`), while the application waits for review.
+
+    The token is taken from the header alone. Nothing is mailed to such addresses.
+    """
+    status_limits.hit(call.address)
+    changes = application_changes
+    corrected = await changes.correct_address(token_of(call), request.email, request.captcha, call.caller)
+    return to_reply(CorrectAddressReply, corrected, message=call.message("email_changed"))

@@ -1,30 +1,59 @@
 """The status of applications, as those who have their tokens see it."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from statistics import median
-from typing import Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from msgspec import UNSET, Meta, UnsetType
 from peewee import Case, fn
 
 from regsvc.auth.derived_secrets import ApplicationTokens
+from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.config.live import LiveConfig
+from regsvc.core import errors
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.errors import ApplicationNotFound
 from regsvc.core.game_address import public_game_address
+from regsvc.core.rights import Permission
 from regsvc.core.shared_lookup import SharedLookup
 from regsvc.database.audit import AUTOMATIC, SYNC
 from regsvc.database.bulk import MAX_COUNT
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, AWAITS_REVIEW, PENDING, Review, SyncRecord, User
-from regsvc.registration.questionnaire.service import Questionnaires
+from regsvc.http.messages import (
+    ApplicationToken,
+    Count,
+    Email,
+    EpochMilliseconds,
+    Output,
+    QuestionId,
+    Reply,
+    Request,
+    Status,
+    Username,
+    WaitingForText,
+    to_reply,
+)
+from regsvc.http.route import APPLICATION_TOKEN, APPLICATION_TOKEN_HEADER, PUBLIC, Routes
+from regsvc.registration.questionnaire.service import OptionId, Questionnaires
+from regsvc.runtime.game_status import GameServers
+from regsvc.runtime.join_facts import OwnWhyReply, WhyNot, explain_to_player
 from regsvc.users.questions import QuestionRecord, find_questions
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import needs_password
-from regsvc.users.user_details import AnsweredQuestion
+from regsvc.users.user_details import AnsweredQuestion, AskedFields
 from regsvc.users.user_list import waiting_for
 from regsvc.users.user_query import WaitingFor
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 _DECISIONS: Final = 50
 _FEWEST_DECISIONS: Final = 5
@@ -277,3 +306,142 @@ def _find_players_with_password(users: Sequence[User]) -> set[int]:
         return set()
     rows = SyncRecord.select(SyncRecord.user_id).where(SyncRecord.user_id.in_(ids), SyncRecord.base_hash.is_null(False))
     return {row.user_id for row in rows if row.user_id is not None}
+
+
+class DecidedFields(Output, frozen=True, kw_only=True):
+    """Number of approvals and rejections that people made on a day."""
+
+    day: Annotated[str, Meta(description="In the host's time zone.", examples=["2026-11-27"])]
+    approved: Count
+    rejected: Count
+
+
+class OverviewReply(Reply, frozen=True, kw_only=True):
+    """The review queue in figures."""
+
+    waiting: Annotated[Count | None, Meta(description="Users who wait for the team; null: very many.")]
+    asked: Annotated[Count | None, Meta(description="Users who have to answer a question first; null: very many.")]
+    oldest: Annotated[Username | None, Meta(description="Who has waited longest for the team.")]
+    oldest_since: Annotated[EpochMilliseconds | None, Meta(description="When they registered.")]
+    usual_seconds: Annotated[
+        int | None, Meta(description="How long reviews usually take; null: too few were made.", examples=[7200])
+    ]
+    decided: Annotated[
+        list[DecidedFields] | None, Meta(description="The last seven days, today last; null: very many decisions.")
+    ]
+
+
+@ROUTES.add("GET", "/api/admin/overview", Permission.USERS_READ)
+async def show_overview(call: Call, applications: Applications) -> OverviewReply:
+    """Tell how many applications wait, since when, how long reviews take, and what was decided in the last days."""
+    found = await call.run(applications.overview)
+    decided = None if found.decided is None else [to_reply(DecidedFields, it, day=str(it.day)) for it in found.decided]
+    return to_reply(OverviewReply, found, decided=decided)
+
+
+class ApplicationQuery(Request, frozen=True, kw_only=True):
+    """The token of the application, where it is not in the header `X-Application-Token`."""
+
+    token: Annotated[ApplicationToken, Meta(description="Better sent as a header: proxies log addresses.")] | None = (
+        None
+    )
+
+
+class GivenAnswerFields(Output, frozen=True, kw_only=True):
+    """An answer that the applicant gave, in the host's language. Several options are on lines of their own."""
+
+    question_id: QuestionId
+    question: Annotated[str, Meta(examples=["What do you do?"])]
+    answer: Annotated[str, Meta(description="Empty: skipped.", examples=["I talk to the player."])]
+    selected_option_ids: list[OptionId]
+
+
+class ApplicationReply(Reply, frozen=True, kw_only=True):
+    """An application: its status, its place in the line of those who wait, and what the applicant may do.
+
+    `waitingFor` is "applicant" until the newest of `questions`, which are oldest first, is answered, and null once the
+    application is decided. `place` is null unless it waits for review, `usualSeconds` where too few reviews were made,
+    `reapplyAt` unless it was rejected and its name is not free yet, `answers` where no questionnaire was asked.
+    """
+
+    username: Username
+    email: Email | None
+    status: Status
+    received_at: EpochMilliseconds
+    place: Annotated[int, Meta(description="The place in the line, from 1.", examples=[3])] | None
+    waiting: Annotated[int, Meta(description="The number of applications that wait for review.", examples=[12])]
+    usual_seconds: Annotated[int, Meta(description="How long reviews usually take.", examples=[7200])] | None
+    reason: str | None
+    reviewed_at: EpochMilliseconds | None
+    reapply_at: EpochMilliseconds | None
+    ban_expires_at: EpochMilliseconds | None
+    has_password: Annotated[
+        bool, Meta(description="False: with AuthMe, a link to set one is mailed with the approval.")
+    ]
+    can_correct_email: bool
+    waiting_for: WaitingForText | None
+    questions: Annotated[list[AskedFields], Meta(description="Oldest first; only the newest can be answered.")]
+    answers: list[GivenAnswerFields] | None
+    can_edit_answers: bool
+    game_address: (
+        Annotated[str, Meta(description="The address to type into the game.", examples=["play.example.org"])] | None
+    )
+
+
+@ROUTES.add(
+    "GET", "/api/application", PUBLIC, errors.ApplicationNotFound, errors.RateLimited, credentials=(APPLICATION_TOKEN,)
+)
+async def show_application(
+    call: Call, status_limits: StatusRateLimits, applications: Applications, query: ApplicationQuery
+) -> ApplicationReply:
+    """Show an application to clients with its token, which opens nothing else.
+
+    The token is in the reply to the registration and in the receipt's link. It ends with the application, and when
+    the user's address changes.
+    """
+    status_limits.hit(call.address)
+    found = await applications.find(token_of(call, query))
+    return application_reply(call, found)
+
+
+@ROUTES.add(
+    "GET",
+    "/api/application/why",
+    PUBLIC,
+    errors.ApplicationNotFound,
+    errors.RateLimited,
+    credentials=(APPLICATION_TOKEN,),
+)
+async def explain_application(
+    call: Call,
+    status_limits: StatusRateLimits,
+    applications: Applications,
+    game_servers: GameServers,
+    why_not: WhyNot,
+    query: ApplicationQuery,
+) -> OwnWhyReply:
+    """Tell why the applicant cannot join the game, to clients with the token of the application."""
+    status_limits.hit(call.address)
+    found = await applications.find(token_of(call, query))
+    return await explain_to_player(call, game_servers, why_not, found.username)
+
+
+def token_of(call: Call, query: ApplicationQuery | None = None) -> str:
+    """Return the token in the header or else in the query; empty if there is none."""
+    in_query = None if query is None else query.token
+    return call.request.headers.get(APPLICATION_TOKEN_HEADER) or in_query or ""
+
+
+def application_reply(call: Call, found: ApplicationStatus, message: str | UnsetType = UNSET) -> ApplicationReply:
+    """Return the application as its routes show it, with the reason in the caller's language."""
+    answers: list[GivenAnswerFields] = []
+    for given in found.answers or ():
+        shown = "\n".join(given.answers)
+        answers.append(to_reply(GivenAnswerFields, given, answer=shown, selected_option_ids=list(given.option_ids)))
+    return to_reply(
+        ApplicationReply,
+        found,
+        message=message,
+        reason=call.word_reason(found.reason),
+        answers=None if found.answers is None else answers,
+    )

@@ -5,17 +5,35 @@ once after a change made in this process: what another process, the sync or SQL 
 changes between two loads, a client receives the last state.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from regsvc.auth.rate_limits import StatusRateLimits
+from regsvc.core import errors
 from regsvc.core.caller import Caller
 from regsvc.core.errors import TooManyStreams
-from regsvc.registration.applications.status import Applications, ApplicationStatus
-from regsvc.runtime.live_streams import LiveStream, LiveStreams
+from regsvc.http.live_streams import EVENT_STREAM, LiveStream, LiveStreams, send_events
+from regsvc.http.route import APPLICATION_TOKEN, PUBLIC, Routes
+from regsvc.registration.applications.status import (
+    ApplicationQuery,
+    Applications,
+    ApplicationStatus,
+    application_reply,
+    token_of,
+)
+from regsvc.runtime.event_streams import HEARTBEAT, PREAMBLE, encode_event
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
 
 MAX_STREAMS: Final = 200
 MAX_STREAMS_PER_APPLICATION: Final = 5
@@ -114,3 +132,34 @@ class ApplicationStreams(LiveStreams[ApplicationStream]):
                 stream.put(found[stream.token])
             else:
                 stream.close()
+
+
+@ROUTES.add(
+    "GET",
+    "/api/application/events",
+    PUBLIC,
+    errors.ApplicationNotFound,
+    errors.RateLimited,
+    errors.TooManyStreams,
+    media_type=EVENT_STREAM,
+    credentials=(APPLICATION_TOKEN,),
+)
+async def stream_application(
+    call: Call, application_streams: ApplicationStreams, status_limits: StatusRateLimits, query: ApplicationQuery
+) -> None:
+    """Stream an application, at once and within two seconds of any change, to clients with its token.
+
+    Events are `application`; their `data` is what `GET /api/application` replies. A comment is sent every 20
+    seconds. The stream ends with the application, and when the user's address changes. The number of streams is
+    limited; a client that gets `too_many_streams` can still ask for the application from time to time.
+    """
+    status_limits.hit(call.address)
+    streams = application_streams
+    async with streams.listen(token_of(call, query), call.caller) as stream:
+        await send_events(call, stream, _encode_each(call, streams.statuses(stream)))
+
+
+async def _encode_each(call: Call, statuses: AsyncIterator[ApplicationStatus | None]) -> AsyncIterator[bytes]:
+    yield PREAMBLE
+    async for status in statuses:
+        yield HEARTBEAT if status is None else encode_event("application", application_reply(call, status))

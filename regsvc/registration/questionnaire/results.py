@@ -5,7 +5,7 @@ registration that redeems it assigns the row to the new user, where it stays for
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -24,16 +24,16 @@ _MAX_SUMMARY: Final = 1000
 _PURGE_BATCH: Final = 1000
 
 
+@dataclass(frozen=True)
 class QuestionnaireResults:
     """Store of results.
 
     Every method works inside the caller's transaction. `valid`: how long a token can be redeemed.
     """
 
-    def __init__(self, secrets: DerivedSecrets, now: Clock, valid: timedelta) -> None:
-        self._secrets = secrets
-        self.now = now
-        self._valid = valid
+    secrets: DerivedSecrets
+    now: Clock
+    valid: timedelta
 
     def save(
         self, evaluation: Evaluation, answers: Sequence[AnsweredQuestion], summary: str, seconds: int | None = None
@@ -53,10 +53,10 @@ class QuestionnaireResults:
             summary=summary[:_MAX_SUMMARY],
             answers=msgspec.json.encode(answers).decode(),
             submitted_at=moment,
-            expires_at=moment + self._valid,
+            expires_at=moment + self.valid,
             answer_seconds=seconds,
         )
-        return self._secrets.link_token(row.id, row.nonce, _PURPOSE), row
+        return self.secrets.link_token(row.id, row.nonce, _PURPOSE), row
 
     def check(self, token: str | None) -> StoredQuestionnaire:
         """Return the row that the token can redeem now, without redeeming it.
@@ -67,7 +67,7 @@ class QuestionnaireResults:
         row = None if row_id is None else StoredQuestionnaire.get_or_none(StoredQuestionnaire.id == row_id)
         if row is None or token is None or row.expires_at is None or row.expires_at <= self.now():  # or was redeemed
             raise QuestionnaireRequired
-        if not self._secrets.is_link_token(token, row.id, row.nonce, _PURPOSE):
+        if not self.secrets.is_link_token(token, row.id, row.nonce, _PURPOSE):
             raise QuestionnaireRequired
         if not row.is_passed:
             raise QuestionnaireFailed

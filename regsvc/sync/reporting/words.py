@@ -1,12 +1,17 @@
 """Sentences for hosts about plans, what the mass-change guard held back, and conflicts."""
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from peewee import Database
+
 from regsvc.allowlist.run import ListReport
 from regsvc.core.i18n.sentences import Sentence, join, plural
-from regsvc.sync.report import HeldBack, SyncReport
+from regsvc.database.audit import SQL, SYNC, Audit
+from regsvc.database.dates import UnreadableDate, list_unreadable_dates
+from regsvc.sync.report import HeldBack, PlannedChanges, SyncReport, counts_in_words
 
 _ALLOW: Final = "companion sync --allow-mass-changes"
 _EMAILS: Final = "e-mail address differs", "e-mail addresses differ"
@@ -36,25 +41,6 @@ _CONFLICTS: Final[Mapping[tuple[str, str, str | None], tuple[str, str, str]]] = 
     ("password", "companion", None): ("password", "passwords", "changed on both sides: ours stays"),
 }
 """By field, the side whose value stays, and the cause: words for one and for several, and why."""
-PLANNED: Final[Mapping[str, tuple[str, str]]] = {
-    "adopted": ("player gets a user here", "players get users here"),
-    "provisioned": ("user is added to the game", "users are added to the game"),
-    "returning": ("player whose row is gone is added again", "players whose rows are gone are added again"),
-    "missing": ("player whose row is gone stays away", "players whose rows are gone stay away"),
-    "updated": ("account is updated on one side", "accounts are updated on one side"),
-    "passwords": ("password becomes an earlier one again", "passwords become earlier ones again"),
-    "locked": ("player is locked", "players are locked"),
-    "restored": ("player is unlocked", "players are unlocked"),
-    "removed": ("player of a deleted user is removed", "players of deleted users are removed"),
-    "edited": ("status change made in SQL is carried out", "status changes made in SQL are carried out"),
-    "unbanned": ("ban ends", "bans end"),
-    "rejected": (
-        "registration is rejected: the name is a player's",
-        "registrations are rejected: the names are players'",
-    ),
-    "renamed": ("rename made in SQL is undone", "renames made in SQL are undone"),
-}
-"""Words for one and for several planned changes, by kind."""
 LIST_PLANNED: Final[Mapping[str, tuple[str, str]]] = {
     "adopted": ("player on the allowlist gets a user here", "players on the allowlist get users here"),
     "approved": ("user was put on the allowlist in the game: approved", "users were put on it in the game: approved"),
@@ -65,21 +51,17 @@ LIST_PLANNED: Final[Mapping[str, tuple[str, str]]] = {
         "users were taken off the allowlist in the game, and stay off",
     ),
 }
-_GUARDED: Final = frozenset({"returning", "missing", "passwords", "locked", "removed", "edited"})
 
 
 def describe_plan(report: SyncReport, max_names: int) -> Iterator[str]:
     """Yield lines about a plan: changes, what is held back and what to do about it, conflicts, errors."""
-    held_back = report.held_back
-    changes = {kind: planned for kind, planned in report.planned.items() if held_back is None or kind not in _GUARDED}
     yield f"{report.scanned:,} players looked at; nothing is written by a plan"
-    yield "A run would change:" if changes else "A run would change nothing."
-    yield from (f"  {_named(PLANNED[kind], planned.count, planned.names)}" for kind, planned in changes.items())
-    if held_back is not None:
-        yield f"It would hold back, as more than {held_back.limit} at once:"
-        left = {kind: planned for kind, planned in report.planned.items() if kind in _GUARDED}
-        yield from (f"  {_named(PLANNED[kind], planned.count, planned.names)}" for kind, planned in left.items())
-        yield f"  {advise_on_held_back(held_back, restores_players=report.restores_players)}"
+    yield "A run would change:" if report.planned else "A run would change nothing."
+    yield from _describe_planned(report.planned)
+    if report.held_back is not None:
+        yield f"It would hold back, as more than {report.held_back.limit} at once:"
+        yield from _describe_planned(report.planned_to_hold_back)
+        yield f"  {advise_on_held_back(report.held_back, restores_players=report.restores_players)}"
     if report.allowlist is not None:
         yield from _describe_list_plan(report.allowlist, max_names)
     by_kind: dict[tuple[str, str, str | None], list[str]] = defaultdict(list)
@@ -93,6 +75,11 @@ def describe_plan(report: SyncReport, max_names: int) -> Iterator[str]:
         yield f"error: {error['username'] or 'everything'}: {error['error']}"
     if len(report.errors) > max_names:
         yield f"error: and {len(report.errors) - max_names:,} more"
+
+
+def _describe_planned(planned: Mapping[str, PlannedChanges]) -> Iterator[str]:
+    for changes in planned.values():
+        yield f"  {_named((changes.one, changes.several), changes.count, changes.names)}"
 
 
 def _describe_list_plan(report: ListReport, max_names: int) -> Iterator[str]:
@@ -212,3 +199,108 @@ def _list_all(parts: Sequence[Sentence]) -> Sentence:
     if len(parts) == 1:
         return parts[0]
     return Sentence("{first} and {next}", first=join(parts[:-1], "{first}, {next}"), next=parts[-1])
+
+
+# --- Audit entries and log lines of a sync run, also about dates in our tables that cannot be read ---
+
+
+log = logging.getLogger("regsvc.sync.run")
+
+
+_MAX_NAMED: Final = 20
+"""More dates at once than this share one log line and one audit entry."""
+
+
+_MAX_REMEMBERED: Final = 10_000
+
+
+_IS_CHANGED: Final = "changed_at IS NOT NULL"
+
+
+_IS_ANY: Final = "1 = 1"
+
+
+class RunLog:
+    """Audit entries and log lines of runs, repeating a warning only when its subject has changed."""
+
+    def __init__(self, database: Database, audit: Audit) -> None:
+        self._database = database
+        self._audit = audit
+        self._held_back: HeldBack | None = None
+        self._unavailable: str | None = None
+        self._missing_column: str | None = None
+        self._recorded_dates: set[UnreadableDate] = set()
+
+    def record(self, report: SyncReport) -> None:
+        """Audit and log a finished run. Call it outside every transaction."""
+        if report.has_effects:
+            with self._database.atomic():
+                self._audit.record("sync.run", SYNC, None, report.counts())
+            self._log_effects(report)
+        self._record_held_back(report)
+        self._log_availability(report.unavailable)
+
+    def _log_effects(self, report: SyncReport) -> None:
+        parts = [counts_in_words(report.counts()), *describe_conflicts(report.conflicts)]
+        if not report.is_complete:
+            parts.append("stopped before the end: the next run does the rest")
+        log.info("sync: %s", "; ".join(parts))
+        if report.missing_email_column is not None and report.missing_email_column != self._missing_column:
+            log.warning(
+                "the sync adopted players without their e-mail addresses: AuthMe's table has no column %s "
+                "(DataSource.mySQLColumnEmail in AuthMe's config)",
+                report.missing_email_column,
+            )
+            self._missing_column = report.missing_email_column
+
+    def _record_held_back(self, report: SyncReport) -> None:
+        held_back = report.held_back
+        if held_back is not None and held_back != self._held_back:
+            with self._database.atomic():
+                self._audit.record("sync.braked", SYNC, None, held_back.counts())
+            log.warning(
+                "the sync held back %s: more than %s at once. companion sync --plan names them. %s",
+                describe_held_back(held_back),
+                held_back.limit,
+                advise_on_held_back(held_back, restores_players=report.restores_players),
+            )
+        self._held_back = held_back
+
+    def _log_availability(self, unavailable: str | None) -> None:
+        if unavailable is not None and self._unavailable is None:
+            log.warning("the sync is paused: %s", unavailable)
+        elif unavailable is None and self._unavailable is not None:
+            log.info("the sync continues: AuthMe's table is available again")
+        self._unavailable = unavailable
+
+    def report_dates(self, report: SyncReport, *, is_plan: bool, is_full: bool) -> None:
+        """Add the unreadable dates of the users that changed since the last run, or of all users, to the report.
+
+        Each is logged and audited once; a plan records nothing.
+        """
+        found = list_unreadable_dates(self._database, _IS_ANY if is_full or is_plan else _IS_CHANGED)
+        for date in found:
+            report.add_error(date.username.lower(), f"{date.column} is '{date.value}', which is no date")
+        new = [date for date in found if date not in self._recorded_dates]
+        if is_plan or not new:
+            return
+        with self._database.atomic():
+            self._record_dates(new)
+        for date in new[:_MAX_NAMED]:
+            log.warning(
+                "%s, which is no date: it counts as empty until it is corrected in SQL, such as '2031-06-01 18:30:00'",
+                date,
+            )
+        if len(new) > _MAX_NAMED:
+            log.warning("%d more dates in regsvc_user cannot be read (companion doctor)", len(new) - _MAX_NAMED)
+        if len(self._recorded_dates) + len(new) > _MAX_REMEMBERED:
+            self._recorded_dates.clear()
+        self._recorded_dates.update(new)
+
+    def _record_dates(self, dates: list[UnreadableDate]) -> None:
+        named, others = dates[:_MAX_NAMED], dates[_MAX_NAMED:]
+        details = [("sync.edit_refused", date.username, {"column": date.column, "value": date.value}) for date in named]
+        self._audit.record_all(SQL, details)
+        if others:
+            detail = {"dates": len(others), "first": others[0].username, "last": others[-1].username}
+            self._audit.record("sync.edit_refused", SQL, None, detail)

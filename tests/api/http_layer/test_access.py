@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from regsvc.api.route import Access, Route
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
+from regsvc.http.route import Access, Route
 from tests.support.daemon import Reply
 from tests.support.each import assert_each
 from tests.support.forged_tokens import FORGERIES

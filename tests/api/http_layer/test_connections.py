@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from tornado.iostream import IOStream
 
-from regsvc.api import connections as module
-from regsvc.api.connections import Connections
-from regsvc.api.server import MAX_HEADER_BYTES as MAX_READ_HEADER_BYTES
-from regsvc.api.tornado_application import MAX_HEADER_BYTES
 from regsvc.config.host_sections import HttpSection, ServerSection
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
+from regsvc.http import connections as module
+from regsvc.http.application import MAX_HEADER_BYTES
+from regsvc.http.connections import Connections
+from regsvc.http.server import MAX_HEADER_BYTES as MAX_READ_HEADER_BYTES
 from regsvc.runtime.metrics import Metrics
-from tests.support.live_api import LiveApi, make_services
+from tests.support.live_api import LiveApi, make_features
 from tests.support.probe_routes import LOGIN, ROUTES, assert_refused, begun, serve
 from tests.support.watching import ask_until
 
@@ -157,14 +157,14 @@ def test_a_refused_request_behind_a_proxy_keeps_no_connection(proxied_api: LiveA
 
 
 def test_half_sent_bodies_make_room_for_others() -> None:
-    services = make_services(Config(http=HttpSection(max_buffered_bodies=1024 * 1024)))
-    with LiveApi(services, ROUTES) as api, ExitStack() as opened:
+    features = make_features(Config(http=HttpSection(max_buffered_bodies=1024 * 1024)))
+    with LiveApi(features, ROUTES) as api, ExitStack() as opened:
         halves = []
         for _number in range(17):  # of which 16 fit
             halves.append(opened.enter_context(api.connect()))
             halves[-1].sendall(MOST_OF_A_BODY)
         name, labels = "companion_http_connections_cut_total", {"reason": "idle"}
-        ask_until(lambda: services.metrics._registry.get_sample_value(name, labels), lambda count: count == 1)
+        ask_until(lambda: features.of_class(Metrics)._registry.get_sample_value(name, labels), lambda count: count == 1)
         assert sorted(answer_to_the_rest(connection) for connection in halves) == [b"", *[b"HTTP/1.1 201"] * 16]
 
 
@@ -180,15 +180,15 @@ def test_a_body_that_nothing_makes_room_for_is_refused() -> None:
 
 def test_what_a_client_that_has_left_had_asked_is_not_answered(caplog: pytest.LogCaptureFixture) -> None:
     """Requests that were read together with an earlier one stay in memory when the client disconnects."""
-    services = make_services(Config())
-    with caplog.at_level(logging.INFO), LiveApi(services) as api:
+    features = make_features(Config())
+    with caplog.at_level(logging.INFO), LiveApi(features) as api:
         with socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connect(("127.0.0.1", api.port))
             client.sendall(b"GET /api/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
             assert client.recv(1) == b"H"
         ask_until(
-            lambda: services.metrics._registry.get_sample_value("companion_http_connections"),
+            lambda: features.of_class(Metrics)._registry.get_sample_value("companion_http_connections"),
             lambda count: count == 0,
         )
     answered = [record for record in caplog.records if "/api/openapi.json" in record.getMessage()]
@@ -218,7 +218,7 @@ def test_headers_that_are_too_large_are_431(size: int) -> None:
 
 
 def test_a_client_with_a_small_window_gets_its_whole_answer() -> None:
-    with LiveApi(make_services(Config())) as api, socket.socket() as client:
+    with LiveApi(make_features(Config())) as api, socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.settimeout(20)
         client.connect(("127.0.0.1", api.port))
@@ -231,7 +231,7 @@ def test_a_client_with_a_small_window_gets_its_whole_answer() -> None:
 def test_an_option_of_the_socket_is_set_once_for_all_its_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     options: list[bool] = []
     monkeypatch.setattr(IOStream, "set_nodelay", lambda stream, value: options.append(value))
-    with LiveApi(make_services(Config()), ROUTES) as api:
+    with LiveApi(make_features(Config()), ROUTES) as api:
         asked = b"GET /api/open HTTP/1.1\r\nHost: x\r\n"
         answer = api.raw(2 * (asked + b"\r\n") + asked + b"Connection: close\r\n\r\n")
     assert answer.count(b"HTTP/1.1 200 ") == 3
@@ -240,7 +240,7 @@ def test_an_option_of_the_socket_is_set_once_for_all_its_requests(monkeypatch: p
 
 def test_strict_transport_security_is_for_https_alone() -> None:
     for address, is_sent in (("https://play.example.org", True), ("http://play.example.org", False), ("", False)):
-        with LiveApi(make_services(Config(server=ServerSection(base_url=address))), ROUTES) as api:
+        with LiveApi(make_features(Config(server=ServerSection(base_url=address))), ROUTES) as api:
             headers = api.request("GET", "/api/open").headers
             assert headers.get("Strict-Transport-Security") == ("max-age=31536000" if is_sent else None)
 
@@ -275,7 +275,7 @@ class Rules:
     connections: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.connections = Connections(LiveConfig(Config(http=self.http)), Metrics(), lambda: self.now)
+        self.connections = Connections(LiveConfig(Config(http=self.http)), Metrics().http, lambda: self.now)
 
     def open(self, peer: str, *, is_busy: bool = True) -> Stream | None:
         """Open a connection; None if it was refused."""

@@ -8,13 +8,13 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from regsvc.api.base import PREFLIGHT_HEADERS
 from regsvc.config.host_sections import HttpSection, ServerSection
 from regsvc.config.sections import Config
+from regsvc.http.call import PREFLIGHT_HEADERS
 from regsvc.web.assets import load_style
 from regsvc.web.base import ASSET_SECURITY_POLICY, content_security_policy
 from regsvc.web.pages import OWN_PAGES, PAGES
-from tests.support.live_api import LiveApi, make_services
+from tests.support.live_api import LiveApi, make_features
 from tests.support.probe_routes import LOGIN, ROUTES, assert_common_headers, assert_refused, serve
 
 
@@ -129,7 +129,7 @@ def test_each_kind_of_reply_has_its_headers_and_no_others(sent: str, expected: l
     )
     line, *more = sent.split("\r\n")
     common = ["Host: x", "X-Request-ID: mine", "Accept-Encoding: gzip", "Connection: close"]
-    with LiveApi(make_services(config), ROUTES, pages=[*PAGES, *OWN_PAGES]) as api:
+    with LiveApi(make_features(config), ROUTES, pages=[*PAGES, *OWN_PAGES]) as api:
         before = int(time.time())
         reply = api.raw("\r\n".join([f"{line} HTTP/1.1", *common, *more, "\r\n"]).encode())
     head, _, body = reply.decode("latin-1").partition("\r\n\r\n")

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from regsvc.api.admin_users import BanRequest, ReviewRequest, UsersQuery
-from regsvc.api.json_body import MAX_DEPTH, MAX_VALUES, convert, convert_query, parse_object
-from regsvc.api.messages import to_datetime
-from regsvc.api.registration import RegisterRequest
+from regsvc.accounts.decisions import BanRequest, ReviewRequest
 from regsvc.core.errors import InvalidField, MalformedBody
+from regsvc.http.messages import MAX_DEPTH, MAX_VALUES, convert, convert_query, parse_object, to_datetime
+from regsvc.registration.registration import RegisterRequest
+from regsvc.users.user_list import UsersQuery
 
 APPLICATION = {"username": "Alice", "email": "alice@example.org", "code": "123456"}
 

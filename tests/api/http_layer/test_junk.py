@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from regsvc.api.route import Access
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
+from regsvc.http.route import Access
 from tests.support.contract import example_body, list_fields
 from tests.support.daemon import Reply
 from tests.support.each import assert_each

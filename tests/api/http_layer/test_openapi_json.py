@@ -8,14 +8,14 @@ from typing import Any, get_args
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from regsvc.api.legacy.routes import legacy_routes
-from regsvc.api.openapi import list_refusals
-from regsvc.api.route import Access, Route, Routes
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
 from regsvc.config.host_sections import WebhookEvent
 from regsvc.core.errors import REFUSALS
 from regsvc.core.i18n.translations import load_translations
 from regsvc.database.models import OutboxEntry
+from regsvc.http.openapi import list_refusals
+from regsvc.http.route import Access, Route, Routes
+from regsvc.legacy.routes import legacy_routes
 from regsvc.notifications.webhook import render_webhook
 from regsvc.users.signals import Kind
 from tests.support.contract import document, with_types_in_place

@@ -9,12 +9,14 @@ from datetime import timedelta
 
 import pytest
 
-from regsvc.api.route import Access
-from regsvc.api.tornado_application import ApiApplication
+from regsvc.accounts.decisions import Decisions
+from regsvc.app.routes import TABLES
 from regsvc.config.host_sections import ServerSection
 from regsvc.config.sections import Config
+from regsvc.http.application import ApiApplication
+from regsvc.http.route import Access, MissingFeature
 from tests.support.certificate import Certificate
-from tests.support.live_api import LiveApi, make_services
+from tests.support.live_api import LiveApi, make_features
 from tests.support.probe_routes import (
     EXAMPLES,
     LOGIN,
@@ -191,7 +193,7 @@ def test_with_a_certificate_it_speaks_https(certificate: Certificate) -> None:
     server = ServerSection(tls_cert_file=certificate.certificate_file, tls_key_file=certificate.key_file)
     context = ssl.create_default_context(cafile=str(certificate.certificate_file))
     with (
-        LiveApi(make_services(Config(server=server)), ROUTES) as api,
+        LiveApi(make_features(Config(server=server)), ROUTES) as api,
         context.wrap_socket(api.connect(), server_hostname="127.0.0.1") as connection,
     ):
         connection.sendall(b"GET /api/open HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -243,7 +245,15 @@ def test_a_preflight_of_an_allowed_origin_is_answered(shared_api: LiveApi) -> No
 # --- The route table ---
 
 
+def test_a_missing_feature_ends_the_start() -> None:
+    """A feature that a route takes, but that nobody has made, would be found by a request otherwise."""
+    features = make_features(Config())
+    del features[Decisions]
+    with pytest.raises(MissingFeature, match="POST /api/admin/user/approve: the application has no Decisions"):
+        ApiApplication(features, TABLES)
+
+
 def test_two_routes_for_one_path_are_noticed_at_start() -> None:
     routes = [*ROUTES, replace(ROUTES[0], access=Access.USER)]
     with pytest.raises(ValueError, match="two routes for GET /api/open"):
-        ApiApplication(make_services(Config()), routes)
+        ApiApplication(make_features(Config()), {False: tuple(routes), True: ()})

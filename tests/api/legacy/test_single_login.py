@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from regsvc.api.route import Access, Route
-from regsvc.api.routes import ROUTES
+from regsvc.app.routes import ROUTES
+from regsvc.http.route import Access, Route
 from tests.support.contract import example_body
 from tests.support.operators import Operators
 from tests.support.refusals import assert_refused, assert_refused_as_200

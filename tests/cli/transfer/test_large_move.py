@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from plugin_bridge.hashers.bcrypts import create_bcrypt
 from plugin_bridge.hashers.catalogue import HASHERS
+from plugin_bridge.hashers.slow_hashes import create_bcrypt
 from regsvc.database.failpoints import VARIABLE
 from tests.cli.transfer.conftest import Run
 from tests.support.authme.authme_like import AuthMeLike

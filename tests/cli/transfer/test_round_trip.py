@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from plugin_bridge.hashers.bcrypts import bcrypt_hasher
 from plugin_bridge.hashers.catalogue import HASHERS
+from plugin_bridge.hashers.slow_hashes import bcrypt_hasher
 from regsvc.cli.command_line import parse
 from regsvc.cli.data import run_data_command
 from regsvc.cli.transfer.exporting import HASH_COLUMNS, USER_COLUMNS
@@ -163,7 +163,7 @@ def move_out() -> None:
 
 
 def find_everyone(services: ServiceHarness, columns: list[str]) -> dict[str, Somebody]:
-    chats, questionnaires = services.app.chat_links, services.app.services.questionnaires.results
+    chats, questionnaires = services.app.chat_links, services.app.questionnaires.results
     return {
         user.username: Somebody(
             {name: getattr(user, name) for name in columns}, chats.find_of(user.id), questionnaires.find_of(user.id)

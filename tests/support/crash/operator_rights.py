@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from peewee import ModelSelect
 
-from regsvc.accounts.access import Principal
-from regsvc.auth.entitlement import Origin
+from regsvc.auth.entitlement import Origin, Principal
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.errors import ProtectedOperator, Refusal
 from regsvc.core.rights import Permission, Team
@@ -220,7 +219,7 @@ class OperatorRights:
         return usable
 
     def _is_protected(self) -> bool:
-        decisions = self._services.app.services.decisions
+        decisions = self._services.app.decisions
         try:
             self._services.app.worker.run_here(decisions.decide, "Olivia", "ban", KURT, DecisionDetails())
         except ProtectedOperator:

@@ -1,0 +1,83 @@
+"""The last checkup of the doctor in this process, and the admin route that shows it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from msgspec import Meta
+
+from regsvc.core.rights import Permission
+from regsvc.core.shared_lookup import CachedCall
+from regsvc.http.messages import EpochMilliseconds, Output, Reply, Request, milliseconds_of, to_reply
+from regsvc.http.route import Routes
+
+if TYPE_CHECKING:
+    from regsvc.doctor.checkup import Checkup
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
+
+class DoctorRuns(CachedCall[tuple["Checkup", datetime]]):
+    """The last findings of the doctor in this process, and their time."""
+
+
+Severity = Literal["broken", "risky"]
+
+
+Verdict = Literal["fine", "risky", "broken"]
+
+
+Words = Annotated[str, Meta(description="A sentence or two, in the language of the reply.")]
+
+
+class DoctorQuery(Request, frozen=True, kw_only=True):
+    """Query of the doctor's route: whether a recent result is good enough."""
+
+    fresh: Annotated[bool, Meta(description="Check again, even if the last check was less than a minute ago.")] = False
+
+
+class FindingFields(Output, frozen=True, kw_only=True):
+    """A problem: `broken`, or `risky` if it works, but not as safely or reliably as it could."""
+
+    id: Annotated[str, Meta(description="A stable id of the kind of finding.", examples=["authme.caching"])]
+    severity: Severity
+    title: Annotated[Words, Meta(examples=["DataSource.caching is true."])]
+    why: Annotated[Words, Meta(examples=["An old password works for minutes after it was changed on the web."])]
+    do: Annotated[Words, Meta(examples=["Switch the cache off and restart the game server."])]
+    where: Annotated[
+        str,
+        Meta(
+            description="A file and a key with the value it should have, a command, or a statement.",
+            examples=["plugins/AuthMe/config.yml: DataSource.caching: false"],
+        ),
+    ]
+
+
+class CheckupReply(Reply, frozen=True, kw_only=True):
+    """The findings, broken ones first, and the checks that could not run, with the reason."""
+
+    language: Annotated[str, Meta(description="The language of the sentences.", examples=["en"])]
+    verdict: Annotated[Verdict, Meta(description="The worst severity of all findings.")]
+    findings: list[FindingFields]
+    not_examined: Annotated[list[str], Meta(examples=[[]])]
+    checked_at: EpochMilliseconds
+
+
+def _translate(checkup: Checkup, language: str) -> Checkup:
+    from regsvc.doctor.report import in_language
+
+    return in_language(checkup, language)
+
+
+@ROUTES.add("GET", "/api/admin/doctor", Permission.SYSTEM_READ)
+async def show_checkup(call: Call, doctor: DoctorRuns, query: DoctorQuery) -> CheckupReply:
+    """List what is broken or risky about this installation and what to change, like `companion doctor`.
+
+    The config is checked as it is in effect, even if the file was changed since. The sentences are in the
+    caller's language if the doctor speaks it (`language` of the reply), else in English.
+    """
+    checkup, made_at = await doctor.get(force=query.fresh)
+    checkup = await call.run(_translate, checkup, call.language)
+    return to_reply(CheckupReply, checkup, checked_at=milliseconds_of(made_at))

@@ -1,0 +1,1 @@
+"""The HTTP framework: the route table, calls, JSON, the OpenAPI document, connections, the server."""

@@ -1,0 +1,503 @@
+"""The handler of all API paths: JSON in and out, one shape for refusals, the caller and their language.
+
+`Call` is the call that a route's function (`regsvc.http.route`) is given:
+
+    @ROUTES.add("POST", "/api/logout", USER)
+    async def log_out(call: Call, logins: Logins) -> MessageReply:
+        \"\"\"End this session.\"\"\"
+        await call.run(logins.log_out, call.require_session(), call.caller)
+        return MessageReply(message=call.message("logged_out"))
+
+`prepare` has already refused malformed requests and those without the access that the route requires.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import re
+import time
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, lru_cache, partial
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Final, ParamSpec, TypeVar
+
+import msgspec
+from msgspec import UNSET
+from tornado.httputil import HTTPHeaders, HTTPServerRequest, format_timestamp
+from tornado.iostream import StreamClosedError
+from tornado.web import Application, HTTPError, RequestHandler
+
+from regsvc.auth.api_tokens import API_TOKEN_PREFIX, ApiTokens
+from regsvc.auth.entitlement import Principal
+from regsvc.auth.sessions import Sessions
+from regsvc.config.live import LiveConfig
+from regsvc.config.sections import Config
+from regsvc.core.addresses import limit_key
+from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.errors import (
+    Category,
+    InternalServerError,
+    InvalidField,
+    MalformedRequest,
+    MethodNotAllowed,
+    Refusal,
+    Unauthorized,
+    UnknownPath,
+    UnsupportedMediaType,
+)
+from regsvc.core.exceptions import describe_exception
+from regsvc.core.i18n.languages import negotiate_language
+from regsvc.core.i18n.translations import Translations
+from regsvc.database.audit import Actor
+from regsvc.database.engine import ListWorker, Worker
+from regsvc.http.messages import Reply, Request, convert, convert_query, parse_object
+from regsvc.http.metrics import HttpMetrics
+from regsvc.http.route import Access, Features, Route
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Rule = tuple[Any, ...]
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+}
+STRICT_TRANSPORT_SECURITY = "max-age=31536000"
+"""Sent where players reach us by https; browsers ignore it elsewhere. Subdomains are not ours to decide on."""
+
+_NOTHING: Final = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+"""Content security policy of what is no page."""
+
+PREFLIGHT_HEADERS = {
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Address-Proof, X-Application-Token, X-Link-Token, "
+    "X-Request-ID",
+    "Access-Control-Max-Age": "600",
+}
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_LONGEST_LOGGED_PATH = 200
+
+
+OF_EVERY_CALL: Final[frozenset[type]] = frozenset(
+    (LiveConfig, Translations, Worker, ListWorker, Sessions, ApiTokens, HttpMetrics)
+)
+"""Features that each call takes, whatever its route."""
+
+
+class ServingApplication(Application):
+    """A Tornado application that has what every handler uses: features, routes, the requests that are in flight."""
+
+    def __init__(self, features: Features, tables: Mapping[bool, tuple[Route, ...]], pages: Sequence[Rule]) -> None:
+        """`tables` are the route tables without and with `http.legacy_status`, `pages` Tornado's rules beside them.
+
+        Raises `MissingFeature`.
+        """
+        super().__init__(list(pages), default_handler_class=Call, default_handler_args={"routes": {}})
+        self.features = features
+        self.live, self.translations = features.of_class(LiveConfig), features.of_class(Translations)
+        self.worker, self.list_worker = features.of_class(Worker), features.of_class(ListWorker)
+        self.sessions, self.api_tokens = features.of_class(Sessions), features.of_class(ApiTokens)
+        self.metrics = features.of_class(HttpMetrics)
+        self.is_stopping = False
+        """While true, every reply asks the client to reconnect."""
+        self.ready_replies: dict[tuple[str, str], tuple[tuple[object, ...], bytes]] = {}
+        """By path and language, what a reply was made of, and the reply."""
+        self._tables = tables
+        self._in_flight: set[object] = set()
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """The route table in force."""
+        return self._tables[self.live.current.http.legacy_status]
+
+    def begin(self, handler: object) -> None:
+        """Count a request as in flight: a graceful shutdown waits for its answer."""
+        self._in_flight.add(handler)
+        self._is_idle.clear()
+
+    def end(self, handler: object) -> None:
+        """Stop counting a request, which may have ended before."""
+        self._in_flight.discard(handler)
+        if not self._in_flight:
+            self._is_idle.set()
+
+    async def wait_until_idle(self) -> None:
+        await self._is_idle.wait()
+
+
+class BaseHandler(RequestHandler):
+    """Base of API handlers and pages: security headers, a request id, quiet logs."""
+
+    application: ServingApplication
+
+    def __init__(self, application: ServingApplication, request: HTTPServerRequest, **kwargs: Any) -> None:
+        self.live, self.translations = application.live, application.translations
+        given = request.headers.get("X-Request-ID", "")
+        # A new one is not secret. The system's random numbers take a system call, at which other threads take over the
+        # interpreter.
+        self.request_id = given if _REQUEST_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
+        """The client's `X-Request-ID` if it is safe to log, else a new id."""
+        super().__init__(application, request, **kwargs)
+        application.begin(self)
+
+    @property
+    def config(self) -> Config:
+        """The config in force now."""
+        return self.live.current
+
+    def on_finish(self) -> None:
+        self.application.end(self)
+
+    def on_connection_close(self) -> None:
+        """Stop counting the request as in flight: the client has disconnected."""
+        self.application.end(self)
+
+    def clear(self) -> None:
+        """Begin a reply anew, as Tornado does, but past its checks: nothing here is text of which we know nothing."""
+        self._headers = HTTPHeaders()
+        for name, value in self.default_headers().items():
+            self._headers[name] = value
+        self._write_buffer = []
+        self.set_status(HTTPStatus.OK)
+
+    def default_headers(self) -> dict[str, str]:
+        """Return the headers that each reply begins with."""
+        headers = {"Content-Type": "text/html; charset=UTF-8", "Date": _http_date(int(time.time()))}
+        headers |= SECURITY_HEADERS
+        headers["X-Request-ID"] = self.request_id
+        if self.config.server.base_url.startswith("https:"):
+            headers["Strict-Transport-Security"] = STRICT_TRANSPORT_SECURITY
+        if self.application.is_stopping:
+            headers["Connection"] = "close"
+        return headers
+
+    def finish_with(self, content: bytes) -> None:
+        """Finish with a body that many replies share; no copy of it waits for a client that reads slowly."""
+        self.set_header("Content-Length", str(len(content)))
+        self.flush()  # the headers, to which Tornado would join the body
+        self.finish(content)
+
+    def compute_etag(self) -> None:
+        """Disable Tornado's ETags: replies are `no-store`, so there is nothing to compare."""
+
+    def log_exception(
+        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        """Log one line for a bug. Refusals and disconnected clients are not bugs."""
+        if value is not None and not isinstance(value, Refusal | HTTPError | StreamClosedError):
+            where = f"{self.request.method} {printable_path(self.request)}"
+            log.error("bug in %s, request=%s: %s", where, self.request_id, describe_exception(value))
+
+
+_http_date = lru_cache(maxsize=1)(format_timestamp)
+
+
+def printable_path(request: HTTPServerRequest) -> str:
+    """Return the path in a form that is safe to log: without the query, on one line, truncated."""
+    return request.path[:_LONGEST_LOGGED_PATH].encode("ascii", "backslashreplace").decode()
+
+
+class Call(BaseHandler):
+    """Handler of all paths under `/api`, the unknown ones included."""
+
+    session: VerifiedSession | None = None
+    """The session of the request's access token, or None if it carried none."""
+    on_disconnect: Callable[[], None] | None = None
+    """Called when the client has disconnected before the answer was complete."""
+
+    def initialize(self, routes: Mapping[str, Route]) -> None:
+        """Set up the handler; `routes` are those of this path by method."""
+        self._routes = routes
+        self._route = routes.get("GET" if self.request.method == "HEAD" else str(self.request.method))
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether the route is asked all the time, by programs that watch this process."""
+        return self._route is not None and self._route.access is Access.PROBE
+
+    # --- For the functions of routes ---
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a blocking function on a worker thread; return its result or raise its exception."""
+        return await self.application.worker.run(function, *args, **kwargs)
+
+    async def run_list(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a list, which may be slow, like `run`, but on the thread that lists have to themselves."""
+        return await self.application.list_worker.run(function, *args, **kwargs)
+
+    def require_session(self) -> VerifiedSession:
+        """Return the session; raises Unauthorized if there is none, which happens on public routes only."""
+        if self.session is None:
+            raise Unauthorized
+        return self.session
+
+    def require_admin(self) -> VerifiedSession:
+        """Return the session on an admin route.
+
+        Raises RuntimeError on any other route, where admin rights were not checked: that is a bug.
+        """
+        if self._route is None or self._route.access is not Access.ADMIN or self.session is None:
+            raise RuntimeError("the route table does not keep this path for admins")
+        return self.session
+
+    @property
+    def principal(self) -> Principal:
+        """The admin, as the one behind a decision; like `require_admin`."""
+        admin = self.require_admin()
+        is_token = admin.audience == "token"
+        name = admin.maker if is_token else admin.username
+        ends_at = admin.expires_at if is_token else None
+        actor = Actor(admin.username, self.caller.address)
+        made_by = Principal(actor, admin.rights, name, ends_at, admin.token_id, admin.has_second_factor)
+        if not is_token or self._route is None:
+            return made_by  # a session was looked up for this very request, by the same rule
+        require = partial(self.application.api_tokens.require_current, admin, self._route.permission)
+        return replace(made_by, require_current=require)
+
+    @cached_property
+    def language(self) -> str:
+        """The language to answer in: the request's, else the user's, else the browser's, else the host's.
+
+        Cached, but computed again once the user is known.
+        """
+        return self.negotiate_language(self.translations.available)
+
+    def negotiate_language(self, known: Container[str]) -> str:
+        """Return the one of these languages to answer in."""
+        requested = self.session.language if self.session else None
+        with contextlib.suppress(Refusal):  # a body or query that is refused cannot choose its refusal's language
+            requested = self.query.get("language", [requested])[0]
+        if self.request.body:
+            with contextlib.suppress(Refusal):
+                language = self._fields.get("language")
+                requested = language if isinstance(language, str) and language else requested
+        accepted = self.request.headers.get("Accept-Language")
+        return negotiate_language(known, requested, accepted, self.config.server.language)
+
+    @property
+    def address(self) -> str:
+        """The client's address, as `caller` has it; for what needs no more."""
+        return self.request.remote_ip or ""
+
+    @cached_property
+    def caller(self) -> Caller:
+        """The client's address, rate limit key, language and request id. Cached like `language`."""
+        return Caller(self.address, limit_key(self.address), self.language, self.request_id)
+
+    def word_reason(self, stored: str | None) -> str | None:
+        """Return the reason of a decision in the caller's language, unless it is in an operator's own words."""
+        return self.translations.reason(stored, self.language)
+
+    def message(self, key: str, /, **facts: object) -> str:
+        """Return the text `message.<key>` in the caller's language, with the facts filled in."""
+        return self.translations.text(f"message.{key}", self.language, **facts)
+
+    def send(self, reply: Reply, status: int = 200) -> bytes:
+        """Send a successful reply, finish the request, and return the body."""
+        if reply.message is not UNSET and self.config.http.legacy_status:
+            text = msgspec.json.encode(msgspec.to_builtins(reply) | {"msg": reply.message})
+        else:
+            text = msgspec.json.encode(reply)
+        self._write_json(status, text)
+        self.finish()
+        return text
+
+    # --- Tornado's hooks ---
+
+    async def prepare(self) -> None:
+        self.check_request()
+        if self.request.method != "OPTIONS":
+            await self._authorize()
+            if self.session is not None:
+                for cached in ("language", "caller"):  # computed before the user, and so their language, was known
+                    self.__dict__.pop(cached, None)
+            if self.request.body:
+                _ = self._fields  # refuses a malformed body, but only after missing rights
+
+    async def get(self) -> None:
+        """Answer by the function of the route."""
+        route = self._route
+        assert route is not None  # `prepare` has refused methods without one
+        made_of = () if route.made_of is None else route.made_of()
+        ready = (route.path, self.language if made_of else "")
+        last_made_of, text = self.application.ready_replies.get(ready, ((), b""))
+        if made_of and made_of == last_made_of:
+            self._write_json(route.status, text)
+            self.finish()
+            return
+        if route.request_type is None:
+            reply = await route.answer(self)
+        elif route.method == "GET":
+            reply = await route.answer(self, **{route.request_name: self._read_query(route.request_type)})
+        else:
+            reply = await route.answer(self, **{route.request_name: convert(self._fields, route.request_type)})
+        if reply is not None:
+            text = self.send(reply, route.status)
+            if made_of:
+                self.application.ready_replies[ready] = (made_of, text)
+
+    post = get
+
+    def head(self) -> Awaitable[None]:
+        return self.get()
+
+    def options(self) -> None:
+        for name, value in PREFLIGHT_HEADERS.items():
+            self.set_header(name, value)
+        self.set_header("Access-Control-Allow-Methods", ", ".join(self._allowed_methods))
+        self.set_status(204)
+
+    def default_headers(self) -> dict[str, str]:
+        headers = super().default_headers()
+        headers["Content-Type"] = "application/json; charset=utf-8"
+        headers["Content-Security-Policy"] = _NOTHING
+        allowed_origins = self.config.http.allowed_origins
+        if allowed_origins:
+            headers["Vary"] = "Origin"
+        origin = self.request.headers.get("Origin")
+        self._is_origin_allowed = origin in allowed_origins
+        if origin is not None and self._is_origin_allowed:
+            headers["Access-Control-Allow-Origin"] = origin
+            headers["Access-Control-Expose-Headers"] = "X-Request-ID, Retry-After"
+        return headers
+
+    def on_connection_close(self) -> None:
+        super().on_connection_close()
+        if self.on_disconnect is not None:
+            self.on_disconnect()
+
+    def write_error(self, status_code: int, **kwargs: object) -> None:
+        """Turn any exception of a handler, Tornado's own included, into a refusal."""
+        exc_info = kwargs.get("exc_info")
+        self.write_refusal(self._refusal_for(exc_info[1] if isinstance(exc_info, tuple) else None))
+        self.finish()
+
+    def write_refusal(self, refusal: Refusal, **facts: object) -> None:
+        """Write the refusal's status, headers and body, with further facts, without finishing the request."""
+        self.application.metrics.refusals.labels(refusal.code).inc()
+        route = self._route
+        if route is not None and route.write_refusal is not None and route.write_refusal(self, refusal):
+            return
+        if refusal.retry_after is not None:
+            self.set_header("Retry-After", str(refusal.retry_after))
+        if isinstance(refusal, MethodNotAllowed):
+            self.set_header("Allow", ", ".join(refusal.allowed))
+        if refusal.category is Category.UNAUTHENTICATED:
+            self.set_header("WWW-Authenticate", "Bearer")
+        is_legacy = self.config.http.legacy_status
+        is_softened = refusal.is_business if route is None else route.sends_as_200(type(refusal))
+        body: dict[str, object] = {
+            "success": False,
+            "code": refusal.code,
+            "message": self.translations.refusal(refusal, self.language),
+        }
+        body |= {"field": refusal.field} if refusal.field else {}
+        body |= self.translations.facts_of(refusal, self.language) | facts
+        if is_legacy:
+            body["msg"] = body["message"]
+        self._write_json(200 if is_legacy and is_softened else refusal.category, msgspec.json.encode(body))
+
+    def _write_json(self, status: int, text: bytes) -> None:
+        self.set_status(status)
+        self.set_header("Content-Length", str(len(text)))
+        self.write(text)
+
+    def _refusal_for(self, error: BaseException | None) -> Refusal:
+        if isinstance(error, Refusal):
+            return error
+        if isinstance(error, HTTPError):  # Tornado rejects a method or a form body before `prepare` runs
+            try:
+                self.check_request()
+            except Refusal as refusal:
+                return refusal
+            return MalformedRequest()
+        return InternalServerError(request_id=self.request_id)
+
+    # --- Checks ---
+
+    def check_request(self) -> None:
+        """Refuse everything that can be refused without knowing the user."""
+        if not self._routes:
+            raise UnknownPath
+        is_preflight = self.request.method == "OPTIONS" and self._is_origin_allowed
+        if self._route is None and not is_preflight:
+            raise MethodNotAllowed(self._allowed_methods)
+        if self.request.body:
+            headers = self.request.headers
+            media_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+            encoding = headers.get("Content-Encoding", "identity").strip().lower()
+            if (media_type, encoding) != ("application/json", "identity"):
+                raise UnsupportedMediaType
+        if self.request.query:
+            _ = self.query
+
+    async def _authorize(self) -> None:
+        """Look for the session of the access token; raises Unauthorized and Forbidden as the route requires."""
+        route, sessions = self._route, self.application.sessions
+        assert route is not None  # `check_request` has refused methods without one
+        if route.access is Access.PROBE:
+            return
+        try:
+            bearers = []  # other schemes than Bearer are meant for a proxy in front of this service
+            for credentials in self.request.headers.get_list("Authorization"):
+                scheme, _space, token = credentials.partition(" ")
+                if scheme.lower() == "bearer":
+                    bearers.append(token.strip())
+            if len(bearers) > 1 or (not bearers and route.access in (Access.USER, Access.ADMIN)):
+                raise Unauthorized
+            if bearers and bearers[0].startswith(API_TOKEN_PREFIX):
+                if route.access is not Access.ADMIN:
+                    raise Unauthorized
+                authenticate = self.application.api_tokens.authenticate
+                self.session = await self.run(authenticate, bearers[0], self.caller, route.permission)
+                self.application.metrics.token_requests.labels(self.session.username).inc()
+            elif bearers and route.access is Access.ADMIN:
+                verify = partial(sessions.authenticate_admin, permission=route.permission)
+                self.session = await self.run(verify, bearers[0], self.caller, is_activity=route.is_activity)
+            elif bearers:
+                self.session = await self.run(sessions.authenticate, bearers[0], is_activity=route.is_activity)
+        except Unauthorized:
+            if route.access is not Access.PUBLIC_WITH_ANY_TOKEN:
+                raise
+
+    @property
+    def _allowed_methods(self) -> list[str]:
+        return sorted({*self._routes, *(["HEAD"] if "GET" in self._routes else [])})
+
+    def _read_query(self, query_type: type[Request]) -> Request:
+        """Convert the query to a request type; empty values count as missing. Raises InvalidField."""
+        names = query_type.__struct_encode_fields__
+        known = {name: values for name, values in self.query.items() if name in names}
+        for name, values in known.items():
+            if len(values) > 1:
+                raise InvalidField(name)
+        return convert_query({name: values[0] for name, values in known.items()}, query_type)
+
+    @cached_property
+    def _fields(self) -> dict[str, object]:
+        return parse_object(self.request.body)
+
+    @cached_property
+    def query(self) -> dict[str, list[str]]:
+        """The query's non-empty values by name; raises MalformedRequest for invalid UTF-8 and NUL."""
+        texts: dict[str, list[str]] = {}
+        for name, values in self.request.query_arguments.items():
+            for value in filter(None, values):
+                if b"\0" in value:
+                    raise MalformedRequest
+                try:
+                    texts.setdefault(name, []).append(value.decode("utf-8"))
+                except UnicodeDecodeError:
+                    raise MalformedRequest from None
+        return texts

@@ -1,0 +1,405 @@
+"""Base types and common fields of all requests and replies, camelCase on the wire.
+
+The types validate requests, serialize replies and become the OpenAPI document (`regsvc.http.openapi`). They check the
+form of a field; whether a name, e-mail address or password is acceptable is decided by the services.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Annotated, Any, Final, NoReturn, TypeVar, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from regsvc.core.errors import InvalidField, MalformedBody
+from regsvc.core.text import clean_name
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+EpochMilliseconds = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=253_402_300_799_999,  # the end of the year 9999
+        description="Milliseconds since 1970-01-01, UTC.",
+        examples=[1_790_000_000_000],
+    ),
+]
+PageNumber = Annotated[int, Meta(ge=1, le=2**31 - 1, description="The page number, from 1.", examples=[1])]
+PageSize = Annotated[int, Meta(ge=1, le=100, description="The number of entries per page.", examples=[20])]
+Language = Annotated[str, Meta(description="A language tag.", examples=["en"])]
+Username = Annotated[str, Meta(description="The player's name.", examples=["Alice"], extra={"is_name": True})]
+"""In a request, white space at its ends is removed: see `Request`."""
+Email = Annotated[str, Meta(description="An e-mail address.", examples=["alice@example.org"])]
+Totp = Annotated[
+    str,
+    Meta(
+        description="A code of the authenticator app, or a recovery code, if there is a second factor.",
+        examples=["123456"],
+    ),
+]
+Password = Annotated[str, Meta(extra_json_schema={"format": "password"}, examples=["correct-horse"])]
+InvitationToken = Annotated[
+    str, Meta(description="The part of an invitation's link after `#invite=`.", max_length=100, examples=["7.k3…"])
+]
+InvitationGrant = Annotated[
+    str, Meta(extra_json_schema={"enum": ["no_questionnaire", "no_review"]}, examples=["no_questionnaire"])
+]
+Status = Annotated[
+    str, Meta(extra_json_schema={"enum": ["pending", "approved", "rejected", "banned"]}, examples=["approved"])
+]
+Platform = Annotated[str, Meta(extra_json_schema={"enum": ["java", "bedrock"]}, examples=["java"])]
+Code = Annotated[str, Meta(description="The mailed verification code.", examples=["123456"])]
+Proof = Annotated[
+    str,
+    Meta(
+        description="What `POST /api/verify/check` gave in exchange for a code.",
+        examples=["7.x0Tq3L1zV8pG5cH2mB5kTyR3v0cY2mB5kTpJ7Vd0cVbq8.1790003600"],
+    ),
+]
+CodeProof = Annotated[Proof, Meta(description="In place of the code.")]
+WaitingForText = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["review", "applicant"]},
+        description="`applicant`: the team asked something and waits for the answer.",
+        examples=["review"],
+    ),
+]
+Warnings = Annotated[
+    list[str],
+    Meta(
+        description="The request succeeded, but not everything has taken effect yet. player_pending: AuthMe's table is "
+        "busy; the change is saved and will be applied. player_locked: the user may play, but the name's row in "
+        "AuthMe's table is another player's, or locked; a locked one opens once a password is set. "
+        "still_online_rcon_off: the player seems to be in the game and cannot be kicked. authme_cache_on: AuthMe may "
+        "use old data, also an old password, for up to 15 minutes after it last looked the player up. not_mailed: no "
+        "mail could be sent, as the user has no address, or gave one without proof.",
+        examples=[["player_pending"]],
+    ),
+]
+
+
+class Request(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """Base of all bodies and queries. Unknown fields are ignored; `language` is the one to answer in.
+
+    Fields of the type `Username` are clean (`clean_name`), whatever the client sent.
+    """
+
+    language: Annotated[str, Meta(description="The language to answer in.", examples=["en"])] | None = None
+
+    def __post_init__(self) -> None:
+        for field in name_fields(type(self)):
+            value = getattr(self, field)
+            if isinstance(value, str):
+                msgspec.structs.force_setattr(self, field, clean_name(value))
+            elif isinstance(value, list):
+                msgspec.structs.force_setattr(self, field, [clean_name(name) for name in value])
+
+    def __repr__(self) -> str:
+        """Omit the values: they may be passwords, codes or tokens."""
+        return f"<{type(self).__name__}>"
+
+
+@cache
+def name_fields(request_type: type[Request]) -> tuple[str, ...]:
+    """Return the fields of the type `Username`, optional ones and lists included."""
+    info = msgspec.inspect.type_info(request_type)
+    assert isinstance(info, msgspec.inspect.StructType)
+    return tuple(field.name for field in info.fields if _is_name(field.type))
+
+
+def _is_name(kind: msgspec.inspect.Type) -> bool:
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return bool((kind.extra or {}).get("is_name")) or _is_name(kind.type)
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return any(map(_is_name, kind.types))
+    return isinstance(kind, msgspec.inspect.ListType) and _is_name(kind.item_type)
+
+
+class NameQuery(Request, frozen=True, kw_only=True):
+    """The user's name, in any case."""
+
+    username: Username
+
+
+class Output(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """Base of all structs in replies. A field is always present, unless its type includes `UnsetType`."""
+
+    def __repr__(self) -> str:
+        """Omit the values: they may be tokens."""
+        return f"<{type(self).__name__}>"
+
+
+class Reply(Output, frozen=True, kw_only=True):
+    """Base of all successful replies. `message` is in the caller's language."""
+
+    success: Annotated[bool, Meta(extra_json_schema={"const": True}, examples=[True])] = True
+    message: Annotated[str, Meta(description="For people, in their language.", examples=["Done."])] | UnsetType = UNSET
+
+
+class MessageReply(Reply, frozen=True, kw_only=True):
+    """A success without further data."""
+
+    message: Annotated[str, Meta(description="For people, in their language.", examples=["Done."])]
+
+
+class Pagination(Output, frozen=True, kw_only=True):
+    """The position of a page. `totalCount` and `totalPages` are null if counting would take too long."""
+
+    current_page: Annotated[int, Meta(examples=[1])] | None
+    page_size: Annotated[int, Meta(examples=[20])]
+    total_count: Annotated[int, Meta(examples=[1])] | None
+    total_pages: Annotated[int, Meta(examples=[1])] | None
+    has_next: Annotated[bool, Meta(examples=[False])]
+    has_prev: Annotated[bool, Meta(examples=[False])]
+
+
+Plain = TypeVar("Plain", bound=Output)
+
+_ENVELOPE: Final = frozenset(Reply.__struct_fields__)
+
+
+def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
+    """Return a reply type filled from the record's attributes, and the types within it from theirs.
+
+    Times become epoch milliseconds, tuples lists. `overrides` has the fields that the record lacks, or that differ in
+    the reply. `success` and `message` never come from the record.
+    """
+    fields = dict(overrides)
+    for name, inner in _record_fields(kind):
+        if name not in overrides:
+            fields[name] = _to_field(getattr(record, name), inner)
+    return kind(**fields)
+
+
+def _to_field(value: object, inner: type[Output] | None) -> object:
+    if isinstance(value, datetime):
+        return milliseconds_of(value)
+    if isinstance(value, tuple | list):
+        return [_to_field(member, inner) for member in value]
+    return value if value is None or inner is None else to_reply(inner, value)
+
+
+@cache
+def _record_fields(kind: type[Output]) -> tuple[tuple[str, type[Output] | None], ...]:
+    """Return the fields that a record fills, each with the type of reply within it, if there is one."""
+    fields = msgspec.structs.fields(kind)
+    return tuple((field.name, _find_output(field.type)) for field in fields if field.name not in _ENVELOPE)
+
+
+def _find_output(annotation: Any) -> type[Output] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Output):
+        return annotation
+    return next(filter(None, map(_find_output, get_args(annotation))), None)
+
+
+def to_datetime(milliseconds: int | None) -> datetime | None:
+    """Convert epoch milliseconds to a UTC time; None stays None."""
+    return None if milliseconds is None else EPOCH + timedelta(milliseconds=milliseconds)
+
+
+def epoch_milliseconds(at: datetime | None) -> int | None:
+    """Convert a time to epoch milliseconds, its form in JSON; None stays None. Raises TypeError for a naive time."""
+    return None if at is None else milliseconds_of(at)
+
+
+def milliseconds_of(at: datetime) -> int:
+    """Convert a time to epoch milliseconds; raises TypeError for a naive time."""
+    return (at - EPOCH) // timedelta(milliseconds=1)
+
+
+ApplicationToken = Annotated[
+    str,
+    Meta(
+        description="Opens the application, as the link in the receipt does; keep it secret.",
+        examples=["7.x0Tq3L1zV8pG5cH2mB5kTyR3v0cY2mB5kTpJ7Vd0cVbq8"],
+    ),
+]
+
+
+ANSWERS_WITH: Final = Meta(
+    description="For the owner, while a question of the team waits for the answer, or a rejected application can be "
+    "made anew: opens the application."
+)
+
+
+CAN_BE_MAILED: Final = Meta(description="Whether mails about the user, such as decisions, have an address to go to.")
+
+
+REAPPLY_AT: Final = Meta(description="When the name of a rejected user can be registered again, until then.")
+
+
+Points = Annotated[int, Meta(ge=0, examples=[60])]
+
+
+QuestionId = Annotated[int, Meta(ge=1, description="The number that the host gave the question.", examples=[1])]
+
+
+VersionText = Annotated[str, Meta(examples=["1.2.0"])]
+
+
+Count = Annotated[int, Meta(ge=0, examples=[1])]
+
+
+def make_pagination(page: int, size: int, total: int | None, *, has_next: bool) -> Pagination:
+    """Return the position of a page of this size; `total` entries, None: not counted."""
+    return Pagination(
+        current_page=page,
+        page_size=size,
+        total_count=total,
+        total_pages=None if total is None else -(-total // size),
+        has_next=has_next,
+        has_prev=page > 1,
+    )
+
+
+# --- Strict conversion of bodies and queries to typed requests ---
+# JSON that two parsers might read differently is refused: a proxy that checks requests might read a duplicate key or
+# an odd number one way, and this service another way.
+
+
+T = TypeVar("T")
+
+
+Query = TypeVar("Query", bound=msgspec.Struct)
+
+
+MAX_DEPTH = 20
+
+
+MAX_VALUES = 5000
+"""Most values in a body: texts, numbers, objects, lists and their members. Each costs the event loop time."""
+
+
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
+
+_NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+_LARGEST_INTEGER = 2**63 - 1
+
+
+_INTEGER = re.compile("-?[0-9]{1,19}")
+
+
+_PATH_OF_ERROR = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>[^`]*)`\Z")
+
+
+_MISSING_FIELD = re.compile(r"missing required field `(?P<name>[^`]+)`")
+
+
+def parse_object(body: bytes) -> dict[str, object]:
+    """Parse the JSON object in a body; an empty body counts as `{}`. Raises MalformedBody."""
+    if not body:
+        return {}
+    if _separators(body) >= MAX_VALUES and _separators(_TEXT.sub(b"", body)) >= MAX_VALUES:
+        raise MalformedBody  # before it is parsed; texts are only taken out if needed
+    try:
+        value = json.loads(
+            body.decode("utf-8"),
+            object_pairs_hook=_object_without_duplicates,
+            parse_constant=_refuse,
+            parse_int=_bounded_integer,
+            parse_float=_finite_number,
+        )
+    except (ValueError, RecursionError):
+        # No cause: it contains the body, and that may contain a password.
+        raise MalformedBody from None
+    if not isinstance(value, dict):
+        raise MalformedBody
+    _check_texts_and_depth(value, depth=1)
+    return value
+
+
+def convert(fields: Mapping[str, object], request_type: type[T], *, strict: bool = True) -> T:
+    """Convert the fields to a request type; raises InvalidField with the name of the first invalid field."""
+    try:
+        return msgspec.convert(fields, request_type, strict=strict)
+    except msgspec.ValidationError as error:
+        field = _field_of(str(error))
+    raise InvalidField(field)
+
+
+def convert_query(texts: Mapping[str, str], query_type: type[Query]) -> Query:
+    """Convert a query to a request type, parsing its numbers and booleans from text; raises InvalidField."""
+    for name in _integer_fields(query_type) & texts.keys():
+        if not _INTEGER.fullmatch(texts[name]):  # msgspec would take "1e1", "1.0" and "null" as well
+            raise InvalidField(name)
+    return convert(texts, query_type, strict=False)
+
+
+@cache
+def _integer_fields(query_type: type[msgspec.Struct]) -> frozenset[str]:
+    """Return the names of the integer fields, optional ones included."""
+    info = msgspec.inspect.type_info(query_type)
+    assert isinstance(info, msgspec.inspect.StructType)
+    return frozenset(field.encode_name for field in info.fields if _is_integer(field.type))
+
+
+def _is_integer(kind: msgspec.inspect.Type) -> bool:
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return _is_integer(kind.type)
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return any(map(_is_integer, kind.types))
+    return isinstance(kind, msgspec.inspect.IntType)
+
+
+def _separators(body: bytes) -> int:
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
+
+
+def _object_without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise MalformedBody
+    return fields
+
+
+def _refuse(constant: str) -> NoReturn:
+    """Refuse `NaN`, `Infinity` and `-Infinity`, which Python reads but JSON does not have."""
+    raise MalformedBody
+
+
+def _bounded_integer(digits: str) -> int:
+    number = int(digits)
+    if abs(number) > _LARGEST_INTEGER:
+        raise MalformedBody
+    return number
+
+
+def _finite_number(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise MalformedBody
+    return number
+
+
+def _check_texts_and_depth(value: object, depth: int) -> None:
+    """Refuse lone surrogates, which cannot be stored, and NUL, which ends a text early in some places only."""
+    if isinstance(value, str):
+        if _NOT_STORABLE.search(value):
+            raise MalformedBody
+    elif isinstance(value, dict | list):
+        if depth > MAX_DEPTH:
+            raise MalformedBody
+        for member in [*value, *value.values()] if isinstance(value, dict) else value:
+            _check_texts_and_depth(member, depth + 1)
+
+
+def _field_of(message: str) -> str:
+    """Return the name of the field in a msgspec error message.
+
+    A nested field is dotted (`questionnaire.token`); an element of a list is reported under the name of the list.
+    """
+    at = _PATH_OF_ERROR.search(message)
+    path = at["path"].partition("[")[0] if at else ""
+    missing = _MISSING_FIELD.search(message)
+    return ".".join(part for part in (path, missing["name"] if missing else "") if part)

@@ -1,0 +1,502 @@
+"""Routes, replies and types under `http.legacy_status`, as front ends that exist already expect them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from plugin_bridge.authme.rules import PasswordRule
+from regsvc.accounts.captcha.captcha import CaptchaProtectedRequest
+from regsvc.accounts.chat.linking import ChatLinking
+from regsvc.accounts.email_addresses import (
+    SEND_CODE_REFUSALS,
+    UPDATE_REFUSALS,
+    EmailChanges,
+    EmailVerification,
+    SendCodeReply,
+    SendCodeRequest,
+    UpdateUserReply,
+    change_email,
+    send_code,
+)
+from regsvc.accounts.login import LOGIN_REFUSALS, LoginReply, LoginRequest, Logins, log_in_to
+from regsvc.accounts.password_changes import (
+    CHANGE_REFUSALS,
+    FORGOT_REFUSALS,
+    ChangePasswordReply,
+    ChangePasswordRequest,
+    PasswordChanges,
+    PasswordMails,
+)
+from regsvc.accounts.status_lookup import StatusLookup, find_status
+from regsvc.auth.rate_limits import StatusRateLimits
+from regsvc.auth.verification_codes import CodeOrProof
+from regsvc.config.sections import Config
+from regsvc.core import errors
+from regsvc.core.email_address import parse_email
+from regsvc.core.errors import InvalidField
+from regsvc.core.rights import Permission
+from regsvc.database.audit import ACTIONS, Audit, AuditRecord
+from regsvc.http.messages import (
+    Code,
+    Email,
+    EpochMilliseconds,
+    MessageReply,
+    NameQuery,
+    Output,
+    Pagination,
+    Password,
+    Reply,
+    Request,
+    Status,
+    Username,
+    milliseconds_of,
+    to_reply,
+)
+from regsvc.http.route import ACCESS_TOKEN, PUBLIC, USER, Access, Route, Routes
+from regsvc.legacy.aliases import ConfigWithAliasesFields, replace_routes, show_config_with_aliases
+from regsvc.registration.public_config import PublicConfig
+from regsvc.runtime.event_streams import AuditsQuery, AuditsReply, list_audits
+from regsvc.runtime.game_status import (
+    DownloadsReply,
+    GameServerFields,
+    GameServers,
+    OnlinePlayersFields,
+    list_downloads,
+    show_server_status,
+)
+from regsvc.users.user_list import UserFields, UserList, UsersQuery, list_users
+from regsvc.users.user_query import MAX_SIZE
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+_ROUTES: Final = Routes()
+"""Routes in place of those of the same method and path, and new ones."""
+
+
+Identifier = Annotated[Literal["username", "email", "phone"], Meta(description="`phone` is refused.")]
+Credential = Annotated[Literal["password", "code"], Meta(description="`code` is refused.")]
+
+
+class LoginByAnyNameRequest(LoginRequest, frozen=True, kw_only=True):
+    """A login. The name or e-mail address is `identifier`, `account` or `username`."""
+
+    identifier: Username = ""
+    account: Username = ""
+    username: Username = ""
+    password: Password = ""
+    identifier_type: Identifier = "username"
+    login_method: Identifier = "username"
+    auth_method: Credential = "password"
+    verify_method: Credential = "password"
+
+
+class ChangePasswordByRequest(ChangePasswordRequest, frozen=True, kw_only=True):
+    """The current password and the new one."""
+
+    current_password: Password = ""
+    method: Annotated[
+        Literal["current_password", "email_code", "phone_code"], Meta(description="Codes are refused.")
+    ] = "current_password"
+
+
+class ForgotByAnyNameRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    """The e-mail address, as `identifier` or `account`. A telephone number is refused."""
+
+    identifier: Email = ""
+    account: Email = ""
+
+
+class SendAnyCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    """The address to mail a code to. Without a purpose it is `change_email` for a user who is logged in.
+
+    Codes by `sms`, and those to log in or to set a password, are refused.
+    """
+
+    email: Email = ""
+    channel: Literal["email", "sms"] = "email"
+    purpose: (
+        Literal["register", "change_email", "unlink", "login", "forgot_password", "profile_password_reset"] | None
+    ) = None
+
+
+class UpdateEmailRequest(Request, frozen=True, kw_only=True):
+    """The e-mail address, and if it is a new one the code that was mailed to it."""
+
+    email: Email
+    code: Code = ""
+    current_password: Password | None = None
+
+
+class LoginMethodsFields(Output, frozen=True, kw_only=True):
+    """The ways to log in; without them, some front ends offer codes and telephone numbers."""
+
+    allowed_methods: Annotated[list[str], Meta(examples=[["username", "email_password"]])]
+    allowed_identifiers: Annotated[list[str], Meta(examples=[["username", "email"]])]
+
+
+class ForgotPasswordConfigFields(Output, frozen=True, kw_only=True):
+    """Whether a forgotten password can be reset with a mailed link."""
+
+    enabled: bool
+    allowed_methods: Annotated[list[str], Meta(examples=[["email_code"]])]
+    reset_methods: Annotated[list[str], Meta(examples=[["email"]])]
+
+
+class FrontEndConfigFields(ConfigWithAliasesFields, frozen=True, kw_only=True):
+    """The config that front ends need. Never contains secrets. `discord` is `chat`."""
+
+    login: LoginMethodsFields
+    forgot_password: ForgotPasswordConfigFields
+
+
+class FrontEndConfigReply(Reply, frozen=True, kw_only=True):
+    config: FrontEndConfigFields
+
+
+class UserWithIdFields(UserFields, frozen=True, kw_only=True):
+    """A user as shown to admins; `id` is what `userId` may be in decisions."""
+
+    id: Username
+
+
+class UsersWithIdReply(Reply, frozen=True, kw_only=True):
+    """A page of users; `nextCursor` is null on the last page."""
+
+    users: list[UserWithIdFields]
+    next_cursor: str | None
+    pagination: Pagination
+
+
+class PlainAuditFields(Output, frozen=True, kw_only=True):
+    """An action by `operator` on `target`. `detail` is the reason, or empty."""
+
+    id: Annotated[int, Meta(examples=[1])]
+    action: Annotated[str, Meta(examples=["approve"])]
+    operator: Annotated[str, Meta(examples=["Olivia"])]
+    target: Annotated[str, Meta(examples=["Alice"])]
+    detail: Annotated[str, Meta(examples=["Welcome"])]
+    ip: Annotated[str, Meta(examples=["192.0.2.1"])] | None
+    timestamp: EpochMilliseconds
+
+
+class PlainAuditsReply(Reply, frozen=True, kw_only=True):
+    """The newest audit entries, for front ends that page and filter themselves."""
+
+    audits: list[PlainAuditFields]
+
+
+class OnlinePlayerFields(Output, frozen=True, kw_only=True):
+    """A player online; `uuid` is empty if the server did not send it."""
+
+    name: Username
+    uuid: Annotated[str, Meta(examples=["4566e69f-c907-48ee-8d71-d7ba5aa00d20"])]
+
+
+class ListedPlayersFields(OnlinePlayersFields, frozen=True, kw_only=True):
+    """The number of players online; null while the server does not answer."""
+
+    names: list[OnlinePlayerFields] | UnsetType = msgspec.field(default=UNSET, name="list")  # type: ignore[assignment]
+
+
+class ServerWithPlayersFields(GameServerFields, frozen=True, kw_only=True):
+    """The game server's last answer. While it does not answer, `online` is false and the rest null."""
+
+    players: ListedPlayersFields
+
+
+class ServerWithPlayersReply(Reply, frozen=True, kw_only=True):
+    data: ServerWithPlayersFields
+
+
+class WhitelistReply(Reply, frozen=True, kw_only=True):
+    """Whether a name is registered, and its status."""
+
+    found: Annotated[bool, Meta(examples=[True])]
+    username: Username | UnsetType = UNSET
+    status: Status | Literal["not_registered"]
+
+
+@_ROUTES.add("POST", "/api/verify/send", PUBLIC, *SEND_CODE_REFUSALS, errors.NotEnabled, credentials=(ACCESS_TOKEN,))
+async def send_any_code(call: Call, verification: EmailVerification, request: SendAnyCodeRequest) -> SendCodeReply:
+    """Mail a verification code. The response does not reveal whether the address has an account."""
+    if request.channel == "sms":
+        raise errors.NotEnabled("phones")
+    purpose = request.purpose or ("register" if call.session is None else "change_email")
+    if purpose in ("login", "forgot_password", "profile_password_reset"):
+        raise errors.NotEnabled("codes")
+    fields = msgspec.structs.asdict(request)
+    del fields["channel"]
+    return await send_code(call, verification, SendCodeRequest(**{**fields, "purpose": purpose}))
+
+
+@_ROUTES.add("POST", "/api/login/code", PUBLIC, errors.NotEnabled)
+@_ROUTES.add("POST", "/api/user/password/code", USER, errors.NotEnabled)
+async def refuse_codes(_call: Call) -> MessageReply:
+    """Refuse to mail a code that would replace a password."""
+    raise errors.NotEnabled("codes")
+
+
+@_ROUTES.add("POST", "/api/sms/send", PUBLIC, errors.NotEnabled)
+async def refuse_phones(_call: Call) -> MessageReply:
+    """Refuse to send a code to a telephone."""
+    raise errors.NotEnabled("phones")
+
+
+@_ROUTES.add("POST", "/api/forgot-password/send", PUBLIC, *FORGOT_REFUSALS, errors.NotEnabled)
+@_ROUTES.add("POST", "/api/forgot-password/code", PUBLIC, *FORGOT_REFUSALS, errors.NotEnabled)
+async def mail_password_link(
+    call: Call, password_mails: PasswordMails, request: ForgotByAnyNameRequest
+) -> MessageReply:
+    """Mail a link to set a new password. The response does not reveal whether the address has an account."""
+    email = request.identifier or request.account
+    if "@" not in email:
+        raise errors.NotEnabled("phones")
+    await password_mails.forgot(email, call.caller, request.captcha)
+    return MessageReply(message=call.message("forgot_sent"))
+
+
+@_ROUTES.add("POST", "/api/forgot-password/reset", PUBLIC, errors.NotEnabled)
+async def refuse_reset_by_code(_call: Call) -> MessageReply:
+    """Refuse to set a password with a code: the mailed link leads to our page that sets one."""
+    raise errors.NotEnabled("reset_by_link")
+
+
+@_ROUTES.add("POST", "/api/user/update", USER, *UPDATE_REFUSALS, errors.CodeRequired, errors.LoginTooOld)
+async def update_by_code(
+    call: Call, email_changes: EmailChanges, statuses: StatusLookup, request: UpdateEmailRequest
+) -> UpdateUserReply:
+    """Change your own e-mail address. The old address is notified.
+
+    Without the password, the login must not be older than 15 minutes.
+    """
+    code = request.code.strip()
+    if code:
+        return await change_email(call, email_changes, request.email, CodeOrProof(code), request.current_password)
+    current = await _current_email(call, statuses)
+    if current is None or parse_email(current).key != parse_email(request.email).key:
+        raise errors.CodeRequired
+    return UpdateUserReply(message=call.message("email_kept"), email=current, warnings=[])
+
+
+async def _current_email(call: Call, statuses: StatusLookup) -> str | None:
+    session = call.require_session()
+    status = await statuses.find(session.username, session)
+    return None if status is None else status.email
+
+
+@_ROUTES.add("POST", "/api/user/password", USER, *CHANGE_REFUSALS, errors.NotEnabled)
+async def change_password_here(
+    call: Call, password_changes: PasswordChanges, request: ChangePasswordByRequest
+) -> ChangePasswordReply:
+    """Change your own password. This ends all of your other sessions."""
+    if request.method != "current_password":
+        raise errors.NotEnabled("codes")
+    decided = await password_changes.change_own(
+        call.require_session(), request.current_password, request.new_password, call.caller, keeps_session=True
+    )
+    return to_reply(ChangePasswordReply, decided, message=call.message("password_changed_here"))
+
+
+KNOWN_ACTIONS: Final[Mapping[str, str]] = {
+    "user.registered": "register",
+    "user.approved": "approve",
+    "user.rejected": "reject",
+    "user.banned": "ban",
+    "user.unbanned": "unban",
+    "user.deleted": "delete",
+    "user.logged_in": "login",
+    "admin.logged_in": "login",
+    "user.logged_out": "logout",
+    "user.password_changed": "password_change",
+    "admin.denied": "admin_access_denied",
+}
+"""Audit action → the word front ends have a text for. They show the others as raw keys, so those are left out."""
+
+MAX_PLAIN_AUDITS: Final = 500
+
+
+@_ROUTES.add("GET", "/api/admin/users", Permission.USERS_READ)
+async def list_users_with_ids(call: Call, users: UserList, query: UsersQuery) -> UsersWithIdReply:
+    """List users, by page or, for large tables, by cursor. `status=pending` is the review queue.
+
+    The queue without `page`, `size` and `after` is listed at once, up to 500 users.
+    """
+    if query.status == "pending" and (query.page, query.size, query.after) == (None, None, None):
+        query = msgspec.structs.replace(query, size=MAX_SIZE)
+    listed = await list_users(call, users, query)
+    return UsersWithIdReply(
+        users=[UserWithIdFields(id=user.username, **msgspec.structs.asdict(user)) for user in listed.users],
+        next_cursor=listed.next_cursor,
+        pagination=listed.pagination,
+    )
+
+
+@_ROUTES.add("GET", "/api/admin/audits", Permission.AUDIT_READ)
+async def list_plain_audits(call: Call, audit: Audit, query: AuditsQuery) -> AuditsReply | PlainAuditsReply:
+    """Read the audit log, newest first.
+
+    Without `page` and `size`: the newest entries, at most 500, whose action has a short name such as `approve`.
+    """
+    if query.action not in KNOWN_ACTIONS.values() and not call.query.keys().isdisjoint(("page", "size")):
+        return await list_audits(call, audit, query)
+    if query.action is not None and query.action not in {*ACTIONS, *KNOWN_ACTIONS.values()}:
+        raise InvalidField("action")
+    found = await call.run_list(
+        audit.list_entries,
+        1,
+        MAX_PLAIN_AUDITS,
+        action=[action for action, word in KNOWN_ACTIONS.items() if query.action in (None, action, word)],
+        operator=query.operator,
+        target=query.target,
+        since=query.since_at,
+        until=query.until_at,
+    )
+    return PlainAuditsReply(audits=[_plain(call, entry) for entry in found.entries])
+
+
+def _plain(call: Call, entry: AuditRecord) -> PlainAuditFields:
+    return PlainAuditFields(
+        id=entry.id,
+        action=KNOWN_ACTIONS[entry.action],
+        operator=entry.operator,
+        target=entry.target or "",
+        detail=call.word_reason(str((entry.detail or {}).get("reason") or "")) or "",
+        ip=entry.ip,
+        timestamp=milliseconds_of(entry.created_at),
+    )
+
+
+@_ROUTES.add("POST", "/api/login", PUBLIC, *LOGIN_REFUSALS, errors.NotEnabled)
+async def log_in_once(call: Call, logins: Logins, chat: ChatLinking, request: LoginByAnyNameRequest) -> LoginReply:
+    """Log in: an approved operator as an admin, all others as users. `isAdmin` says which."""
+    if "phone" in (request.identifier_type, request.login_method):
+        raise errors.NotEnabled("phones")
+    if "code" in (request.auth_method, request.verify_method):
+        raise errors.NotEnabled("codes")
+    username = request.identifier or request.account or request.username
+    for field, value in (("username", username), ("password", request.password)):
+        if not value:
+            raise InvalidField(field)
+    return await log_in_to(call, logins, chat, msgspec.structs.replace(request, username=username), None)
+
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+@_ROUTES.add("GET", "/api/config", PUBLIC, made_of=PublicConfig.sources)
+async def show_front_end_config(call: Call, public_config: PublicConfig) -> FrontEndConfigReply:
+    """Show the public config of this host: texts for front ends, and the requirements of a registration.
+
+    `enabled` and `requirePassword` of `authme` are true unless `registration.password` is `off`: front ends show no
+    field otherwise, and who registers without a password cannot log in to see their status.
+    """
+    public, config = (await show_config_with_aliases(call, public_config)).config, call.config
+    regex = _password_regex(public_config.live.authme.passwords, public.registration.password_regex)
+    asks_password = public.registration.password != "off"  # noqa: S105 - a mode
+    mails_links = public_config.mail_queue.is_available
+    changed = {
+        "registration": msgspec.structs.replace(public.registration, password_regex=regex),
+        "authme": msgspec.structs.replace(
+            public.authme,
+            password_regex=regex,
+            enabled=public.authme.enabled or asks_password,
+            require_password=asks_password,
+        ),
+        "captcha": msgspec.structs.replace(
+            public.captcha,
+            enabled="captcha" in config.registration.methods,
+            type="math" if public.captcha.type == "work" else public.captcha.type,
+        ),
+        "ws_port": public_port(config),
+        "login": LoginMethodsFields(
+            allowed_methods=["username", "email_password"], allowed_identifiers=["username", "email"]
+        ),
+        "forgot_password": ForgotPasswordConfigFields(
+            enabled=mails_links, allowed_methods=["email_code"], reset_methods=["email"] if mails_links else []
+        ),
+    }
+    return FrontEndConfigReply(config=FrontEndConfigFields(**{**msgspec.structs.asdict(public), **changed}))
+
+
+def _password_regex(rule: PasswordRule, regex: str) -> str:
+    """Return the expression with the lengths in it, as in that for names: it is all that is checked."""
+    rest = f"(?:{regex})" if "|" in regex else regex.removeprefix("^")
+    return f"^(?=.{{{rule.min_length},{rule.max_length}}}$){rest}"
+
+
+def public_port(config: Config) -> int:
+    """Return the port of our public address: without one, front ends send their token to the port after it."""
+    address = urlsplit(config.base_url())
+    return address.port or _DEFAULT_PORTS[address.scheme]
+
+
+@_ROUTES.add("GET", "/api/server/status", PUBLIC, credentials=(ACCESS_TOKEN,))
+async def show_server_with_players(call: Call, game_servers: GameServers) -> ServerWithPlayersReply:
+    """Show the game server's status of some seconds ago. Only logged-in users see the names of the players."""
+    data = (await show_server_status(call, game_servers)).data
+    status = game_servers.main.last_status().status
+    listed = [] if status is None else [OnlinePlayerFields(name=name, uuid=uuid) for name, uuid in status.players]
+    players = ListedPlayersFields(
+        online=data.players.online, max=data.players.max, names=UNSET if call.session is None else listed
+    )
+    return ServerWithPlayersReply(data=ServerWithPlayersFields(**{**msgspec.structs.asdict(data), "players": players}))
+
+
+@_ROUTES.add("GET", "/api/downloads", PUBLIC)
+async def list_absolute_downloads(call: Call) -> DownloadsReply:
+    """List the files that this host offers to players, such as a client or a resource pack. URLs are absolute."""
+    base_url = call.config.base_url()
+    resources = [
+        msgspec.structs.replace(file, url=f"{base_url}{file.url}") if file.url.startswith("/") else file
+        for file in (await list_downloads(call)).resources
+    ]
+    return DownloadsReply(resources=resources)
+
+
+NOT_REGISTERED: Final = "not_registered"
+
+
+@_ROUTES.add("GET", "/api/check-whitelist", PUBLIC, errors.RateLimited, credentials=(ACCESS_TOKEN,))
+async def check_whitelist(
+    call: Call, status_limits: StatusRateLimits, statuses: StatusLookup, query: NameQuery
+) -> WhitelistReply:
+    """Show whether a name is registered, and its status, for proxies older than `/api/user/status`."""
+    found = await find_status(call, status_limits, statuses, query.username)
+    if found is None:
+        return WhitelistReply(found=False, status=NOT_REGISTERED)
+    return WhitelistReply(found=True, username=found.username, status=found.status)
+
+
+FOR_PROXIES: Final = ("/api/user/status", "/api/review/status", "/api/check-whitelist")
+"""Paths that game proxies ask, which take any 200 for an answer: their limits keep their status, 429."""
+
+_LOADED_UNASKED: Final = ("/api/admin/users", "/api/version")
+"""Paths that pages load at every event or from time to time: no activity of the operator whose page is open."""
+
+_NEEDS_TO_KNOW: Final = "/api/user/status"
+"""The public path where front ends notice that their session has ended."""
+
+
+def legacy_routes(routes: Iterable[Route]) -> tuple[Route, ...]:
+    """Return the table with routes that translate; on public routes, an invalid token counts as none."""
+    return tuple(
+        replace(
+            route,
+            access=_access_of(route),
+            keeps_429=route.path in FOR_PROXIES,
+            is_activity=route.is_activity and route.path not in _LOADED_UNASKED,
+        )
+        for route in replace_routes(routes, _ROUTES)
+    )
+
+
+def _access_of(route: Route) -> Access:
+    is_lenient = route.access is PUBLIC and route.path != _NEEDS_TO_KNOW
+    return Access.PUBLIC_WITH_ANY_TOKEN if is_lenient else route.access

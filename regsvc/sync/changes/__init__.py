@@ -1,1 +1,0 @@
-"""Detection of the accounts that a sync run has to look at."""

@@ -1,0 +1,1 @@
+"""The demo that `make run` serves: a made-up game server under `var/`, and its people."""
