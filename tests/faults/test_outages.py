@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -200,27 +200,39 @@ def test_connections_that_others_have_taken_are_waited_for(own_server: MariaDBSe
             own_server.run_as_root(lift)
 
 
+_REFUSALS = 10
+
+
 @contextmanager
 def all_connections_taken(server: MariaDBServer, schema: Database) -> Iterator[None]:
-    """Take every connection that the login may have, also those of the daemon."""
+    """Take every connection that the login may have, also those of the daemon.
+
+    Root's is kept, too: what it frees would be the daemon's.
+    """
     held: list[Connection[Cursor]] = []
-    try:
-        while True:
-            try:
-                held.append(schema.connect())
-            except OperationalError:
-                with suppress(OperationalError):  # root's own place is taken by a connection that is being refused
+    refused = 0  # in a row: one refusal may be due to another client's attempt at that moment
+    with closing(server.connect_as_root()) as root, root.cursor() as cursor:
+        try:
+            while True:
+                try:
+                    held.append(schema.connect())
+                    refused = 0
+                except OperationalError:
                     ids = {connection.thread_id() for connection in held}  # type: ignore[no-untyped-call]
-                    listed = f"SELECT id FROM information_schema.processlist WHERE user = '{schema.user}'"
-                    others = {number for (number,) in server.ask_as_root(listed)} - ids
-                    if not others:
+                    cursor.execute("SELECT id, user FROM information_schema.processlist")
+                    listed = cursor.fetchall()
+                    others = {number for number, user in listed if user == schema.user} - ids
+                    is_full = not others and all(user != "unauthenticated user" for _number, user in listed)
+                    refused = refused + 1 if is_full else 0
+                    if refused == _REFUSALS:
                         break
                     for number in others:
-                        server.run_as_root(f"KILL {number}")  # fails for one that has ended by itself
-        yield
-    finally:
-        for connection in held:
-            connection.close()
+                        with suppress(OperationalError):  # it has ended by itself
+                            cursor.execute("KILL %s", (number,))
+            yield
+        finally:
+            for connection in held:
+                connection.close()
 
 
 def our_schema(stack: Stack) -> Database:

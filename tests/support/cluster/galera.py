@@ -85,7 +85,7 @@ class GaleraNode(MariaDBServer):
     @contextmanager
     def lagging(self) -> Iterator[None]:
         """Let the node apply nothing that others commit, until the block ends; they do not wait for it."""
-        with closing(self._connect_as_root()) as connection, connection.cursor() as cursor:
+        with closing(self.connect_as_root()) as connection, connection.cursor() as cursor:
             cursor.execute("FLUSH TABLES WITH READ LOCK")
             yield
             cursor.execute("UNLOCK TABLES")

@@ -272,13 +272,13 @@ class MariaDBServer:
 
     def run_as_root(self, *statements: str) -> None:
         """Runs SQL with every right there is, one statement after the other."""
-        with closing(self._connect_as_root()) as connection, connection.cursor() as cursor:
+        with closing(self.connect_as_root()) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
 
     def ask_as_root(self, query: str) -> list[tuple[object, ...]]:
         """The rows of a question that only the server's root may ask."""
-        with closing(self._connect_as_root()) as connection, connection.cursor() as cursor:
+        with closing(self.connect_as_root()) as connection, connection.cursor() as cursor:
             cursor.execute(query)
             return list(cursor.fetchall())
 
@@ -289,7 +289,8 @@ class MariaDBServer:
         size = file.stat().st_size
         yield lambda: file.read_bytes()[size:].decode(errors="replace")
 
-    def _connect_as_root(self) -> "Connection[Cursor]":
+    def connect_as_root(self) -> "Connection[Cursor]":
+        """Return a connection with every right there is, to be closed by the caller."""
         user, password = ROOT_LOGIN
         return pymysql.connect(
             host=HOST, port=self.port, user=user, password=password, autocommit=True, ssl_disabled=True
@@ -298,7 +299,7 @@ class MariaDBServer:
     def _is_ready(self) -> bool:
         """Tries to connect; a refusal is followed by a short wait that a dying server ends at once."""
         try:
-            self._connect_as_root().close()
+            self.connect_as_root().close()
         except pymysql.err.OperationalError:
             if self._process is not None:
                 try:
