@@ -251,12 +251,12 @@ def the_wheel_is_installed_runs_and_goes(debian: Debian) -> None:
 
 
 def a_new_machine_takes_over(debian: Debian) -> None:
-    """Alice is approved, and her mail waits, when the machine dies with AuthMe's file and all but a backup and /etc."""
+    """Gwen is approved, and her mail waits, when the machine dies with AuthMe's file and all but a backup and /etc."""
     debian.output("apt-get install -y -qq --no-install-recommends /dist/companion_*.deb")
     debian.install_server()
     until(debian.is_ready, 30, "ready")
-    made = "companion users create Alice --email alice@example.org --password-stdin"
-    debian.output(made, typed="alices-secret\n")
+    made = "companion users create Gwen --email gwen@example.org --password-stdin"
+    debian.output(made, typed="gwens-secret\n")
     debian.output("systemctl start companion-backup; systemctl stop companion")
     new = Debian(debian.root.with_name("second"), debian.dist)
     new.ports = debian.ports
@@ -288,11 +288,11 @@ def take_over(new: Debian, smtp: MailServer) -> None:
     until(new.is_ready, 30, "ready")
     asked = "urllib.request.Request(sys.argv[1], sys.argv[2].encode(), {'Content-Type': 'application/json'})"
     script = f"import sys, urllib.request; print(urllib.request.urlopen({asked}, timeout=20).status)"
-    login = '{"username": "Alice", "password": "alices-secret"}'
+    login = '{"username": "Gwen", "password": "gwens-secret"}'
     url = f"http://127.0.0.1:{new.ports['']}/api/login"
     assert new.output(f"python3 -c \"{script}\" {url} '{login}'") == "200"
-    until(lambda: bool(smtp.letters_to("alice@example.org")), 120, "the mail that waited")
-    assert not is_locked(find_player(table_of(new), "alice") or {"password": "!locked!"})
+    until(lambda: bool(smtp.letters_to("gwen@example.org")), 120, "the mail that waited")
+    assert not is_locked(find_player(table_of(new), "gwen") or {"password": "!locked!"})
     assert new.run("ls -A /var/lib/companion").stdout.count(".backup-of-root") == 0
 
 
