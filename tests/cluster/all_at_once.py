@@ -1,13 +1,25 @@
 """All nodes end at once while people register, as when their power fails: who got an answer is registered."""
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
 
 from tests.support.cluster.companions import Companion, Place
-from tests.support.cluster.galera import GaleraNode, restart_all
+from tests.support.cluster.galera import GaleraNode, open_cluster, restart_all
 from tests.support.cluster.registrants import check_nothing_is_lost, registering
 from tests.support.together import at_once
 
 FEW = 3
+
+
+@pytest.fixture(scope="module")
+def running_nodes() -> Iterator[Sequence[GaleraNode]]:
+    """Start them on a disk: where their files are in memory MariaDB maps its log, and a kill loses nothing of it."""
+    on_disk = tempfile.TemporaryDirectory(prefix="companion-tests-", dir="/var/tmp")
+    with on_disk as folder, open_cluster(Path(folder)) as nodes:
+        yield nodes
 
 
 def test_all_nodes_are_killed(place: Place, nodes: Sequence[GaleraNode], companions: Sequence[Companion]) -> None:

@@ -5,9 +5,7 @@ place        a schema on them for a file of stories, with a game server, AuthMe 
 companions   three companions there, each with a node of its own
 """
 
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -16,10 +14,8 @@ from tests.support.cluster.galera import GaleraNode, open_cluster
 
 
 @pytest.fixture(scope="session")
-def running_nodes() -> Iterator[Sequence[GaleraNode]]:
-    """Start them on a disk: where their files are in memory MariaDB maps its log, and a kill loses nothing of it."""
-    on_disk = tempfile.TemporaryDirectory(prefix="companion-tests-", dir="/var/tmp")
-    with on_disk as folder, open_cluster(Path(folder)) as nodes:
+def running_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[GaleraNode]]:
+    with open_cluster(tmp_path_factory.mktemp("cluster")) as nodes:
         yield nodes
 
 
