@@ -1,16 +1,14 @@
 """The README's story, typed as it stands into a shell, beside the demo that `make run` starts."""
 
-import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import count
+from contextlib import closing, contextmanager
 from pathlib import Path
-from urllib.request import Request, urlopen
 
 from tests.docs.pages import ROOT, list_blocks
 from tests.support.daemon import READY
@@ -20,7 +18,6 @@ from tests.support.watching import ask_until
 
 HEAD = re.compile(r"\A(?:\w+=.*\n)+")
 CODE = "# … finds the code"
-_CLIENTS = count(1)
 
 
 @contextmanager
@@ -42,13 +39,11 @@ def find(pattern: str, lines: Iterator[str]) -> str:
     return next(match[1] for line in lines if (match := re.search(pattern, line)))
 
 
-def status_of(name: str, port: int) -> str:
-    # each time as another client, since a client may not ask this often
-    client = {"X-Forwarded-For": f"192.0.2.{next(_CLIENTS)}"}
-    with urlopen(
-        Request(f"http://127.0.0.1:{port}/api/user/status?username={name}", headers=client), timeout=10
-    ) as reply:
-        return str(json.load(reply)["data"].get("status"))
+def status_of(name: str, state: Path) -> str | None:
+    """The status in the database, which may be asked as often as one likes."""
+    with closing(sqlite3.connect(state / "companion.db")) as database:
+        row = database.execute("SELECT status FROM regsvc_user WHERE username = ?", (name,)).fetchone()
+    return row and str(row[0])
 
 
 def typed(script: str) -> list[str]:
@@ -71,7 +66,8 @@ def test_alice_registers_and_is_approved_with_the_lines_of_the_readme(tmp_path: 
         password = find(r"The operator is Olivia, the password (\S+) ", terminal)
         find(f"({READY})", terminal)
         # Olivia, who plays, is a user once the sync has adopted her
-        ask_until(lambda: status_of("Olivia", port), lambda status: status == "approved")
+        state = tmp_path / "var" / "demo-state"
+        ask_until(lambda: status_of("Olivia", state), lambda status: status == "approved")
         sent, answered = typed(before)
         assert '"success":true' in sent
         code = find(r"Subject: (\d+) is your code", terminal)
