@@ -80,12 +80,12 @@ def _run_report(args: argparse.Namespace) -> int:
     from regsvc.cli.given_config import read_config_as_owner
 
     if args.is_for_all:
-        from regsvc.cli.doctor import run_for_all
         from regsvc.cli.install.installing import program_command
+        from regsvc.cli.status import run_for_all
 
         return run_for_all(args, program_command())
     if args.command == "doctor":
-        from regsvc.cli.doctor import run_doctor
+        from regsvc.cli.status import run_doctor
 
         return run_doctor(partial(read_config_as_owner, args), is_json=args.is_json, language=args.language)
     from regsvc.cli.status import run_status

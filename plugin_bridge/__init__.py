@@ -8,5 +8,4 @@
 - `hashers/`: AuthMe's hash algorithms and its password check.
 - `server/`: `ops.json` and `server.properties` (`files`), RCON and its commands (`rcon`), `status_ping`,
   `player_uuids`, `plugin_jar`, `versions`.
-- `regular_files.py`: what may be read without waiting.
 """

@@ -1,4 +1,4 @@
-"""AuthMe's `config.yml`, read the way AuthMe reads it.
+"""AuthMe's `config.yml` and its messages to players, read the way AuthMe reads them.
 
 Keys are case-sensitive paths; a missing or unusable value silently means AuthMe's default, which is written
 once, at the field. A host without access to the file sets the values in the daemon's own config:
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
@@ -28,7 +28,7 @@ from plugin_bridge.authme.rules import (
     compile_java_pattern,
 )
 from plugin_bridge.hashers import HASHERS, UNSUPPORTED, HashingConfig, find_hasher
-from plugin_bridge.regular_files import require_regular_file
+from plugin_bridge.server.files import require_regular_file
 from plugin_bridge.server.versions import REMOVED_ALGORITHMS, is_fork, is_known_to_authme
 
 if TYPE_CHECKING:
@@ -635,3 +635,38 @@ def _keys_of(name: str, running: AuthMeConfig, read: AuthMeConfig) -> list[str]:
     if name in _LABELS:
         return [_LABELS[name]]
     return [str(part.metadata["key"]) for part in fields(AuthMeConfig) if part.name == name]
+
+
+KICKED: Final = "registration.reg_only"
+"""Shown when AuthMe refuses players without an account (`kickNonRegistered`)."""
+ASKED: Final = "registration.register_request"
+"""Shown in the chat to players without an account whom AuthMe lets in."""
+
+_FALLBACK_LANGUAGE: Final = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class StrangersText:
+    """The text for players without an account: `key` of `file` (`messages/messages_en.yml` and the like)."""
+
+    file: Path
+    key: str
+    text: str
+
+
+def find_strangers_text(config: AuthMeConfig) -> StrangersText | None:
+    """Return the text for players without an account.
+
+    None if they may play, or if there is no such text, as before AuthMe's first start and before version 5.5.
+    """
+    if config.source is None or not (config.kick_non_registered or config.forces_registration):
+        return None
+    key = KICKED if config.kick_non_registered else ASKED
+    for language in (config.messages_language, _FALLBACK_LANGUAGE):
+        file = config.source.parent / "messages" / f"messages_{Path(language).name}.yml"
+        try:
+            text = ConfigDocument(load_yaml(file)).find(key)
+        except AuthMeConfigError:
+            continue  # AuthMe takes the other file if there is none
+        return StrangersText(file, key, text) if isinstance(text, str) else None
+    return None

@@ -10,7 +10,6 @@ salts that AuthMe accepts.
 All functions are slow on purpose and block: call them from a worker thread.
 """
 
-from plugin_bridge.hashers.catalogue import HASHERS, find_hasher
 from plugin_bridge.hashers.hasher import (
     HashedPassword,
     Hasher,
@@ -20,9 +19,11 @@ from plugin_bridge.hashers.hasher import (
     is_hashable,
 )
 from plugin_bridge.hashers.password_hasher import (
+    HASHERS,
     UNSUPPORTED,
     PasswordHasher,
     VerifyResult,
+    find_hasher,
     find_unknown_algorithm,
     make_password_hasher,
 )

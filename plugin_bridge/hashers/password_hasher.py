@@ -1,4 +1,7 @@
-"""AuthMe's password check: the configured algorithm, then the legacy ones. Rejects those that cannot be used."""
+"""AuthMe's password check: the configured algorithm, then the legacy ones. Rejects those that cannot be used.
+
+`HASHERS`: all algorithms by AuthMe's names. A new one is an entry in the table of its family.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,18 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plugin_bridge.hashers.catalogue import find_hasher
+from plugin_bridge.hashers.digests import DIGESTS
 from plugin_bridge.hashers.hasher import HashedPassword, Hasher, HashingConfig, UnhashablePassword, UnusableAlgorithm
+from plugin_bridge.hashers.slow_hashes import ARGON2, BCRYPTS, PBKDF2, PHPASS
+
+# With AuthMe's default parameters: enough to verify any hash, since costs are read from the stored one.
+HASHERS: dict[str, Hasher] = {hasher.name: hasher for hasher in (*DIGESTS, *BCRYPTS, *PBKDF2, *PHPASS, ARGON2)}
+
+
+def find_hasher(name: str) -> Hasher | None:
+    """Return the algorithm of AuthMe's name, in any case, or None if it is not supported."""
+    return HASHERS.get(name.upper())
+
 
 log = logging.getLogger(__name__)
 

@@ -1,18 +1,31 @@
-"""Read-only access to the game server's own files, `ops.json` and `server.properties`."""
+"""Read-only access to the game server's own files, `ops.json` and `server.properties`.
+
+Only regular files are read: a host may name a pipe, which would be waited for without end.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import re
+import stat
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from plugin_bridge.regular_files import require_regular_file
+
+def require_regular_file(file: Traversable) -> None:
+    """Raise OSError if the file is missing or has no content of its own. A folder's error comes when it is opened."""
+    if isinstance(file, Path):  # else it is in an archive
+        mode = file.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(file))
+
 
 log = logging.getLogger(__name__)
 

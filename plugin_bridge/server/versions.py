@@ -15,7 +15,7 @@ from typing import Final
 
 import yaml
 
-from plugin_bridge.regular_files import require_regular_file
+from plugin_bridge.server.files import require_regular_file
 
 _LONGEST: Final = 64
 _WRITTEN: Final = re.compile(

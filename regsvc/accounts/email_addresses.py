@@ -11,7 +11,7 @@ from msgspec import Meta
 from peewee import Database, IntegrityError
 
 from regsvc.accounts.access import AccountAccess, AccountForUpdate
-from regsvc.accounts.captcha.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
+from regsvc.accounts.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
 from regsvc.auth.entitlement import find_rights
 from regsvc.auth.password_links import PasswordLinks

@@ -12,7 +12,7 @@ from peewee import Database
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.accounts.access import AccountAccess, AccountForUpdate
-from regsvc.accounts.captcha.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
+from regsvc.accounts.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
 from regsvc.accounts.chat.linking import ChatClaimFields, ChatLinking, LinkToken, claim_at_login
 from regsvc.accounts.password_checker import COUNTED_TOGETHER, LoginIdentity, PasswordChecker
 from regsvc.auth.hashing import StoredPassword

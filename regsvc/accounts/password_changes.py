@@ -12,7 +12,7 @@ from msgspec import Meta
 from peewee import Database, IntegrityError
 
 from regsvc.accounts.access import AccountAccess, AccountForUpdate
-from regsvc.accounts.captcha.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
+from regsvc.accounts.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
 from regsvc.accounts.decisions import (
     DECISION_REFUSALS,
     BulkDecisionReply,

@@ -10,7 +10,7 @@ from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.allowlist import AllowlistConsole, AllowlistFile
 from plugin_bridge.server.versions import PluginJar
 from regsvc.accounts.access import AccountAccess
-from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, uses_with_captcha
+from regsvc.accounts.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, uses_with_captcha
 from regsvc.accounts.chat.linking import ChatLinking
 from regsvc.accounts.chat.provider import AuthorizationRequests, ChatProvider, with_defaults
 from regsvc.accounts.decisions import Decisions
@@ -42,7 +42,7 @@ from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.clock import ClockWatch
 from regsvc.core.email_address import EmailPolicy, parse_email
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from regsvc.core.rights import Rights, Team
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit, format_roughly
@@ -58,8 +58,7 @@ from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.mail.history import MailResender
 from regsvc.notifications.mail.queue import AdminDigest, Budget, MailLimits, MailQueue
-from regsvc.notifications.mail.renderer import MailRenderer
-from regsvc.notifications.mail.templates import load_mail_templates
+from regsvc.notifications.mail.renderer import MailRenderer, load_mail_templates
 from regsvc.notifications.mail.transport import MailTransport, mail_retry_policy, start_code
 from regsvc.notifications.outbox import Outbox, Outcome
 from regsvc.notifications.rcon import (
@@ -73,19 +72,16 @@ from regsvc.notifications.rcon import (
 )
 from regsvc.notifications.webhook import WEBHOOK_RETRY_POLICY, WebhookQueue, WebhookTransport
 from regsvc.registration.applications.changes import ApplicationChanges
-from regsvc.registration.applications.status import Applications
-from regsvc.registration.applications.streams import ApplicationStreams
+from regsvc.registration.applications.status import Applications, ApplicationStreams
 from regsvc.registration.public_config import PublicConfig
 from regsvc.registration.questionnaire.questions import Questionnaire, load_questionnaire
-from regsvc.registration.questionnaire.results import QuestionnaireResults
 from regsvc.registration.questionnaire.scorer import make_scorer
-from regsvc.registration.questionnaire.service import Questionnaires, QuestionnaireStep
+from regsvc.registration.questionnaire.service import QuestionnaireResults, Questionnaires, QuestionnaireStep
 from regsvc.registration.registration import ChatStep, Registration, RegistrationCondition
 from regsvc.registration.user_creation import UserCreation
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.game_status import GameServers, make_game_statuses
-from regsvc.runtime.health import PROBES, Health
-from regsvc.runtime.installation import InstallationWatch
+from regsvc.runtime.health import PROBES, Health, InstallationWatch
 from regsvc.runtime.join_facts import WhyNot
 from regsvc.runtime.metrics import LoopLag, Metrics, ProcessCollector, QueueCollector
 from regsvc.runtime.reload import PendingRestart

@@ -7,6 +7,7 @@ from hmac import compare_digest
 from typing import Any, Final
 
 from regsvc.accounts import (
+    captcha,
     decisions,
     email_addresses,
     invitations,
@@ -18,7 +19,6 @@ from regsvc.accounts import (
     team,
     team_credentials,
 )
-from regsvc.accounts.captcha import captcha
 from regsvc.accounts.chat import linking as chat_linking
 from regsvc.core.addresses import is_loopback
 from regsvc.core.errors import UnknownPath
@@ -32,7 +32,6 @@ from regsvc.notifications.mail import history as mail_history
 from regsvc.registration import public_config, registration
 from regsvc.registration.applications import changes as application_changes
 from regsvc.registration.applications import status as application_status
-from regsvc.registration.applications import streams as application_streams
 from regsvc.registration.questionnaire import service as questionnaire
 from regsvc.runtime import event_streams, game_status, join_facts, settings, updates
 from regsvc.runtime.health import PROBES
@@ -52,7 +51,6 @@ ROUTES = with_aliases(
         *status_lookup.ROUTES,
         *questionnaire.ROUTES,
         *application_status.ROUTES,
-        *application_streams.ROUTES,
         *application_changes.ROUTES,
         *login.ROUTES,
         *password_changes.ROUTES,

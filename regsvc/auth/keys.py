@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from plugin_bridge.regular_files import require_regular_file
+from plugin_bridge.server.files import require_regular_file
 from regsvc.config.sections import AuthSection
 from regsvc.config.value_checks import MIN_KEY_LENGTH, is_placeholder
 from regsvc.core.exceptions import StartupError

@@ -38,11 +38,10 @@ from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure
 from regsvc.notifications.mail.transport import send_test_mail
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.logs import set_up_logging
-from regsvc.runtime.replaced_state import finish_interrupted
-from regsvc.runtime.state_lock import StateInUse, state_lock
+from regsvc.runtime.replaced_state import StateInUse, finish_interrupted, state_lock
 from regsvc.runtime.updates import Product
 from regsvc.sync.reconciler import unlock_all
-from regsvc.sync.reporting.words import describe_plan
+from regsvc.sync.report import describe_plan
 from regsvc.team_chat.platform import MessageGone, Platform
 from regsvc.team_chat.telling import begin_test, find_tester, make_test_card
 

@@ -26,12 +26,12 @@ from regsvc.cli.given_config import (
     user_name,
     work_as_owner,
 )
-from regsvc.cli.import_command import add_import_options, read_url, run_import
 from regsvc.cli.transfer.backup import CONFIG_FILE, make_backup
-from regsvc.cli.transfer.exporting import STANDARD_OUTPUT, Exporter
+from regsvc.cli.transfer.importing import add_import_options, read_url, run_import
 from regsvc.cli.transfer.migrate_to import DatabaseMigration
 from regsvc.cli.transfer.restoring import readable_backup, restore_backup
 from regsvc.cli.transfer.tables import TransferProblem
+from regsvc.cli.transfer.user_files import STANDARD_OUTPUT, Exporter
 from regsvc.config.places import SystemPlaces, is_installation
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core import clock
@@ -53,7 +53,7 @@ from regsvc.doctor.facts.databases import find_lossy_settings
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
 from regsvc.runtime.backups import note_backup
 from regsvc.runtime.logs import set_up_logging
-from regsvc.runtime.state_lock import StateInUse
+from regsvc.runtime.replaced_state import StateInUse
 
 _TO_HELP: Final = (
     "move everything to another database, which is used from then on: sqlite:////path, "

@@ -48,8 +48,7 @@ from regsvc.runtime.health import BridgeState, count_pending
 from regsvc.runtime.jobs import Job, JobRunner
 from regsvc.runtime.logs import print_error, print_line, set_up_logging
 from regsvc.runtime.reload import POLL_INTERVAL, GameFileWatcher, Reloader
-from regsvc.runtime.replaced_state import finish_interrupted
-from regsvc.runtime.state_lock import state_lock
+from regsvc.runtime.replaced_state import finish_interrupted, state_lock
 from regsvc.runtime.updates import POLL_INTERVAL as UPDATE_INTERVAL
 from regsvc.team_chat.platform import ONEBOT_PATH
 from regsvc.users.retention import Retention
@@ -374,7 +373,7 @@ class Daemon:
 
 
 def _log_summary(checkup: Checkup) -> None:
-    from regsvc.doctor.report import log_summary
+    from regsvc.doctor.checkup import log_summary
 
     log_summary(checkup)
 

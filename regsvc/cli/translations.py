@@ -12,17 +12,19 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from regsvc.config.sections import Config
-from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, is_language_tag, normalize_tag
-from regsvc.core.i18n.translations import (
+from regsvc.core.i18n import (
+    FALLBACK_LANGUAGE,
     OPERATORS_SECTIONS,
     BrokenTranslation,
     check_name,
     find_unknown_name,
+    is_language_tag,
     names_in,
+    normalize_tag,
     read_built_in_texts,
     read_texts,
 )
-from regsvc.notifications.mail.templates import MAILS, BrokenTemplate, MailTemplate, TemplateFile, list_template_files
+from regsvc.notifications.mail.renderer import MAILS, BrokenTemplate, MailTemplate, TemplateFile, list_template_files
 
 
 def add_translations_options(parser: argparse.ArgumentParser) -> None:

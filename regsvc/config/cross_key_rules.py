@@ -22,8 +22,7 @@ from regsvc.config.value_checks import (
     unusable_certificate_reason,
 )
 from regsvc.core.addresses import is_loopback, is_private
-from regsvc.core.i18n.languages import find_language, normalize_tag
-from regsvc.core.i18n.translations import list_languages
+from regsvc.core.i18n import find_language, list_languages, normalize_tag
 
 _FIRST_FREE_PORT: Final = 1024
 _ODD_SECURITY: Final = {(465, "starttls"): "tls", (587, "tls"): "starttls", (25, "tls"): "starttls"}

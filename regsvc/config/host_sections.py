@@ -13,21 +13,23 @@ from zoneinfo import ZoneInfo
 from plugin_bridge.server.files import ServerProperties
 from regsvc.config import key_types as key
 from regsvc.config import value_checks as check
-from regsvc.config.key_types import IpNetwork, Switch, TrustedProxies
-from regsvc.config.needs import (
+from regsvc.config.key_types import (
     ANY_CONSOLE,
     AUTHME,
     AUTHME_ON_SERVER,
     DATABASE_SERVER,
     MAIL,
     OWN_CONSOLE,
+    IpNetwork,
     Needs,
     NeedsHigher,
     NeedsTable,
     NeedsWithout,
+    Switch,
+    TrustedProxies,
     needs_algorithm,
 )
-from regsvc.core.i18n.languages import Translated
+from regsvc.core.i18n import Translated
 from regsvc.core.units import ChangeLimit, RateLimit
 
 T = TypeVar("T")

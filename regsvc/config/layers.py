@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
-from plugin_bridge.regular_files import require_regular_file
+from plugin_bridge.server.files import require_regular_file
 from regsvc.config.host_sections import GameServer, TeamChat, WebhookSection
 from regsvc.config.key_types import Key, keys_of
 from regsvc.config.sections import Config, ConfigError, Download

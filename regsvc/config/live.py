@@ -18,7 +18,7 @@ from plugin_bridge.hashers import PasswordHasher, UnusableAlgorithm, make_passwo
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import RegistrationClosed
-from regsvc.core.i18n.languages import Translated, normalize_tag
+from regsvc.core.i18n import Translated, normalize_tag
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from regsvc.config.cross_key_rules import config_warnings, find_violations
 from regsvc.config.host_sections import GameServer, TeamChat, WebhookSection
 from regsvc.config.host_style import read_style
-from regsvc.config.key_types import Key, keys_of, to_toml
+from regsvc.config.key_types import Key, find_unmet, keys_of, to_toml
 from regsvc.config.layers import (
     COMMAND_LINE,
     DOWNLOADS,
@@ -35,11 +35,10 @@ from regsvc.config.layers import (
     key_of,
     section_class,
 )
-from regsvc.config.needs import find_unmet
 from regsvc.config.places import default_state_dir, find_credential_source, may_exist
 from regsvc.config.sections import MISSING_SECRET, Config, ConfigError, Download
 from regsvc.config.value_checks import exposed_reason, unreadable_reason, with_absolute_path
-from regsvc.core.i18n.sentences import Sentence
+from regsvc.core.i18n import Sentence
 from regsvc.core.safe_paths import PlantedLink, open_file
 
 _FILE_SUFFIX = "_file"

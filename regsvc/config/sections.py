@@ -32,10 +32,10 @@ from regsvc.config.host_sections import (
     UpdatesSection,
     WebhookSection,
 )
-from regsvc.config.needs import CODES, Needs, NeedsHigher, NeedsItem, NeedsTable, NeedsWithout
+from regsvc.config.key_types import CODES, Needs, NeedsHigher, NeedsItem, NeedsTable, NeedsWithout
 from regsvc.core.addresses import is_unspecified
 from regsvc.core.exceptions import StartupError
-from regsvc.core.i18n.sentences import Sentence
+from regsvc.core.i18n import Sentence
 from regsvc.core.units import RateLimit
 
 RegistrationMethod = Literal["email", "captcha"]

@@ -20,10 +20,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import idna
 
 from plugin_bridge.server.rcon import MAX_COMMAND_BYTES, MAX_VALUE_LENGTH, fill
+from regsvc.core.addresses import parse_game_address
 from regsvc.core.email_address import is_email_address, parse_email
 from regsvc.core.errors import Refusal
-from regsvc.core.game_address import parse_game_address
-from regsvc.core.i18n.languages import is_language_tag
+from regsvc.core.i18n import is_language_tag
 from regsvc.core.webhook_signature import signing_key
 
 _HINT: Final = (

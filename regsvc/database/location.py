@@ -17,7 +17,7 @@ from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, Backend
 from plugin_bridge.authme.mysql import MySqlPlayers
 from plugin_bridge.authme.players import NoPlayers, Players
 from plugin_bridge.authme.sqlite import SqlitePlayers
-from plugin_bridge.regular_files import require_regular_file
+from plugin_bridge.server.files import require_regular_file
 from plugin_bridge.server.versions import PluginJar
 from regsvc.config.places import LOCATION_FILE
 from regsvc.config.sections import Config, ConfigError

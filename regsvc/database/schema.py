@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from peewee import Database, SqliteDatabase
 
-from regsvc.core.i18n.sentences import Sentence
+from regsvc.core.i18n import Sentence
 from regsvc.database.migrator import (
     MIGRATION_TABLE,
     MYSQL_TYPES,

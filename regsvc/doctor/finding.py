@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import reduce
 
-from regsvc.core.i18n.sentences import Sentence, join
+from regsvc.core.i18n import Sentence, join
 from regsvc.doctor.facts.facts import Facts, FixLocation
 
 

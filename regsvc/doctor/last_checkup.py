@@ -66,7 +66,7 @@ class CheckupReply(Reply, frozen=True, kw_only=True):
 
 
 def _translate(checkup: Checkup, language: str) -> Checkup:
-    from regsvc.doctor.report import in_language
+    from regsvc.doctor.checkup import in_language
 
     return in_language(checkup, language)
 

@@ -51,8 +51,7 @@ from regsvc.core.errors import (
     UnsupportedMediaType,
 )
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.i18n.languages import negotiate_language
-from regsvc.core.i18n.translations import Translations
+from regsvc.core.i18n import Translations, negotiate_language
 from regsvc.database.audit import Actor
 from regsvc.database.engine import ListWorker, Worker
 from regsvc.http.messages import Reply, Request, convert, convert_query, parse_object

@@ -20,8 +20,7 @@ from regsvc import __version__
 from regsvc.config.host_sections import WebhookEvent
 from regsvc.core import errors
 from regsvc.core.errors import REFUSALS, Category, Refusal
-from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
-from regsvc.core.i18n.translations import Translations
+from regsvc.core.i18n import FALLBACK_LANGUAGE, Translations
 from regsvc.http.call import Call
 from regsvc.http.messages import EpochMilliseconds, Output, Request, Username
 from regsvc.http.route import (

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from plugin_bridge.authme.rules import PasswordRule
-from regsvc.accounts.captcha.captcha import CaptchaProtectedRequest
+from regsvc.accounts.captcha import CaptchaProtectedRequest
 from regsvc.accounts.chat.linking import ChatLinking
 from regsvc.accounts.email_addresses import (
     SEND_CODE_REFUSALS,

@@ -42,7 +42,7 @@ from plugin_bridge.server.rcon import (
 from regsvc.config.host_sections import GameSection, GameServer
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock, is_over
-from regsvc.core.i18n.translations import Translations
+from regsvc.core.i18n import Translations
 from regsvc.core.text import name_key
 from regsvc.database.bulk import select_rows
 from regsvc.database.models import OutboxEntry, User

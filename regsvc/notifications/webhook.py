@@ -14,7 +14,7 @@ from urllib.parse import quote
 from regsvc.config.host_sections import WebhookEvent, WebhookSection
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.http_response import NoResponse, PrivateAddress, Response
-from regsvc.core.i18n.translations import Translations
+from regsvc.core.i18n import Translations
 from regsvc.core.text import name_key, shorten, strip_invisible
 from regsvc.core.webhook_signature import signed_headers
 from regsvc.database.models import ChatLink, OutboxEntry, User

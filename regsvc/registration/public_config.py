@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
-from regsvc.core.game_address import public_game_address
-from regsvc.core.i18n.translations import Translations
+from regsvc.core.addresses import public_game_address
+from regsvc.core.i18n import Translations
 from regsvc.http.messages import EpochMilliseconds, Language, Output, Reply, epoch_milliseconds, to_reply
 from regsvc.http.route import PUBLIC, Routes
 from regsvc.notifications.mail.queue import MailQueue

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from regsvc.accounts.captcha.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
+from regsvc.accounts.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
 from regsvc.accounts.chat.linking import cookie_tokens
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.invitations import INVITATION_REFUSALS, InvitationRecord, Invitations

@@ -17,9 +17,9 @@ from msgspec import UNSET, Meta, UnsetType
 from plugin_bridge.server.files import PropertiesFile, ServerFileError
 from plugin_bridge.server.status_ping import ServerStatus, ServerUnreachable, fetch_status
 from regsvc.config.sections import Config
+from regsvc.core.addresses import GameAddress, find_game_address, public_bedrock_address, public_game_address
 from regsvc.core.clock import Clock
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.game_address import GameAddress, find_game_address, public_bedrock_address, public_game_address
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import draw_qr_code
 from regsvc.http.messages import EpochMilliseconds, Output, Reply, epoch_milliseconds, to_reply

@@ -21,7 +21,7 @@ from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily
 from regsvc.config.live import LiveConfig
 from regsvc.core.clock import epoch_ms, is_over
 from regsvc.core.errors import InvalidField, InvalidUsername
-from regsvc.core.i18n.translations import Translations
+from regsvc.core.i18n import Translations
 from regsvc.core.rights import Permission
 from regsvc.core.text import clean_name, name_key
 from regsvc.database.bulk import select_rows

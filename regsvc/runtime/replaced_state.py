@@ -1,10 +1,16 @@
-"""Replacement of the files of an installation by those that a restore has prepared: of all of them, or of none.
+"""The state directory: its lock, and its replacement by what a restore has prepared, of all files or of none.
 
 The prepared files are in a folder of the state directory, together with the plan of what takes which place. The folder
 gets its name last: until then the old files count, from then on the new ones. Whatever opens the installation next
 completes the plan first, so a restore may be interrupted at any moment. What was there before is kept.
+
+One daemon at a time has the lock, or one command that must not work beside a daemon. It is an advisory kernel lock on
+the directory itself: no lock file can go stale, and a killed process loses the lock.
 """
 
+import errno
+import fcntl
+import logging
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -15,9 +21,43 @@ from typing import Final
 import msgspec
 
 from regsvc.config.places import is_installation
-from regsvc.core.exceptions import StartupError
+from regsvc.core.exceptions import EX_TEMPFAIL, StartupError
 from regsvc.core.safe_paths import open_regular_file
-from regsvc.runtime.state_lock import state_lock
+
+log = logging.getLogger(__name__)
+
+
+class StateInUse(StartupError):
+    """Another process uses this state directory; `str()` says what to do. It may have ended at the next attempt."""
+
+    exit_status = EX_TEMPFAIL
+
+
+@contextmanager
+def state_lock(state_dir: Path) -> Iterator[None]:
+    """Hold the lock, if there is a directory to lock. Raises `StateInUse` while another process holds it."""
+    try:
+        descriptor = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        log.warning("%s cannot be locked: %s", state_dir, error.strerror)
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                raise StateInUse(
+                    f"A daemon is running for {state_dir}, or a command that excludes one (restore, migrate --to, "
+                    "unlock-all): stop it first (systemctl stop companion), or let it end. Two daemons never share a "
+                    "state directory: each needs a server.state_dir of its own."
+                ) from None
+            # a network file system may not support locks on directories
+            log.warning("%s cannot be locked (%s): a running daemon would go unnoticed", state_dir, error.strerror)
+        yield
+    finally:
+        os.close(descriptor)
+
 
 # not names that hosts give to folders, such as one for the backup
 _PREPARED: Final = ".restored"

@@ -17,8 +17,7 @@ from regsvc import __version__
 from regsvc.database.bulk import execute_many, select_rows
 from regsvc.database.dates import is_readable
 from regsvc.database.models import BANNED, PRESENT, StoredBucket, SyncRecord, SyncState, User
-from regsvc.sync.account_loader import PAGE, pages_of, rows_in_order
-from regsvc.sync.records import Policy
+from regsvc.sync.records import PAGE, Policy, pages_of, rows_in_order
 
 # --- AuthMe's table as the last completed run saw it, by which a run finds changes without reading the table ---
 # On a server it consists of checksums of buckets, kept in our database. On SQLite it is a hash of each row, kept in

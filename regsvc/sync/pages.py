@@ -18,11 +18,10 @@ from typing import Any, Final
 
 from plugin_bridge.authme.players import NameCollides, NewPlayer, PlayerRefused, PlayerRow, RowDelete, RowUpdate
 from regsvc.database import failpoints
-from regsvc.sync.account_loader import AccountLoader, pages_of
 from regsvc.sync.actions import AccountAction, Case, Cases, MarkMissing, Provision, SyncAction
 from regsvc.sync.bulk_actions import Adopt, BulkAction
 from regsvc.sync.effects import NOTHING, Conflict, Effects, SyncContext, apply_in_memory, collision_effects
-from regsvc.sync.records import Account, Policy
+from regsvc.sync.records import Account, AccountLoader, Policy, pages_of
 from regsvc.sync.rules import decide
 
 log = logging.getLogger(__name__)

@@ -20,11 +20,21 @@ from regsvc.core.errors import AuthMeUnavailable
 from regsvc.database import failpoints
 from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, SyncRecord
-from regsvc.sync.account_loader import PAGE, AccountLoader, FindRows
 from regsvc.sync.actions import Lock, unlock
 from regsvc.sync.effects import NOTHING, Effects, SyncContext, apply_in_memory, intent_effects
 from regsvc.sync.pages import Page, ReconcileResult, Scope
-from regsvc.sync.records import NO_INTENT, NO_LOCK, NO_TOMBSTONE, Account, Policy, replace_records, tombstone
+from regsvc.sync.records import (
+    NO_INTENT,
+    NO_LOCK,
+    NO_TOMBSTONE,
+    PAGE,
+    Account,
+    AccountLoader,
+    FindRows,
+    Policy,
+    replace_records,
+    tombstone,
+)
 from regsvc.sync.rules import decide, find_new_hash, has_conflict, password_for_row, request_row, row_intent
 
 log = logging.getLogger(__name__)

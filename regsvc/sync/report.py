@@ -1,12 +1,19 @@
-"""Report of what a sync run did or would do."""
+"""Report of what a sync run did or would do, and its sentences for hosts."""
 
-from collections.abc import Mapping
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from peewee import Database
+
 from regsvc.allowlist.run import ListReport
 from regsvc.core.clock import epoch_ms
+from regsvc.core.i18n import Sentence, join, plural
+from regsvc.database.audit import SQL, SYNC, Audit
+from regsvc.database.dates import UnreadableDate, list_unreadable_dates
 
 COUNTS: Final = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
 _WORDS: Final = {
@@ -126,3 +133,296 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
 def _words(name: str, count: int) -> str:
     one, several = _WORDS.get(name, (name.replace("_", " "),) * 2)
     return one if count == 1 else several
+
+
+_ALLOW: Final = "companion sync --allow-mass-changes"
+_EMAILS: Final = "e-mail address differs", "e-mail addresses differ"
+_ROWS: Final = "row is left as it is", "rows are left as they are"
+_CONFLICTS: Final[Mapping[tuple[str, str, str | None], tuple[str, str, str]]] = {
+    ("email", "both", "unproven"): (
+        *_EMAILS,
+        "each side keeps its own, since ours is proven and the game proves none",
+    ),
+    ("email", "both", "taken"): (
+        *_EMAILS,
+        "each side keeps its own, since the one in the game belongs to another user here",
+    ),
+    ("email", "both", "invalid"): (*_EMAILS, "each side keeps its own, since the one in the game is no valid address"),
+    ("email", "both", "refused"): (*_EMAILS, "each side keeps its own, since AuthMe's table cannot hold ours"),
+    ("realname", "both", None): (
+        "spelling of a name differs",
+        "spellings of names differ",
+        "each side keeps its own, since the one in the game is another name",
+    ),
+    ("name", "both", "unfindable"): (*_ROWS, "AuthMe finds no player by such a name"),
+    ("name", "both", "collides"): (*_ROWS, "for AuthMe the name equals another one that it has"),
+    ("name", "both", "foreign"): (*_ROWS, "it may belong to another person than the user"),
+    ("name", "both", "unapproved"): (*_ROWS, "the user is not approved, and may play all the same"),
+    ("email", "companion", None): ("e-mail address", "e-mail addresses", "changed on both sides: ours stays"),
+    ("password", "plugin", None): ("password", "passwords", "changed on both sides: the game's stays"),
+    ("password", "companion", None): ("password", "passwords", "changed on both sides: ours stays"),
+}
+"""By field, the side whose value stays, and the cause: words for one and for several, and why."""
+LIST_PLANNED: Final[Mapping[str, tuple[str, str]]] = {
+    "adopted": ("player on the allowlist gets a user here", "players on the allowlist get users here"),
+    "approved": ("user was put on the allowlist in the game: approved", "users were put on it in the game: approved"),
+    "added": ("user is added to the allowlist", "users are added to the allowlist"),
+    "removed": ("player is removed from the allowlist", "players are removed from the allowlist"),
+    "taken_off": (
+        "user was taken off the allowlist in the game, and stays off",
+        "users were taken off the allowlist in the game, and stay off",
+    ),
+}
+
+
+def describe_plan(report: SyncReport, max_names: int) -> Iterator[str]:
+    """Yield lines about a plan: changes, what is held back and what to do about it, conflicts, errors."""
+    yield f"{report.scanned:,} players looked at; nothing is written by a plan"
+    yield "A run would change:" if report.planned else "A run would change nothing."
+    yield from _describe_planned(report.planned)
+    if report.held_back is not None:
+        yield f"It would hold back, as more than {report.held_back.limit} at once:"
+        yield from _describe_planned(report.planned_to_hold_back)
+        yield f"  {advise_on_held_back(report.held_back, restores_players=report.restores_players)}"
+    if report.allowlist is not None:
+        yield from _describe_list_plan(report.allowlist, max_names)
+    by_kind: dict[tuple[str, str, str | None], list[str]] = defaultdict(list)
+    for conflict in report.conflicts:
+        by_kind[_kind_of(conflict)].append(conflict["username"])
+    if by_kind:
+        yield "It would report:"
+    for kind, names in by_kind.items():
+        yield f"  {describe_conflict(*kind, len(names))}: {_list(names[:max_names], len(names))}"
+    for error in report.errors[:max_names]:
+        yield f"error: {error['username'] or 'everything'}: {error['error']}"
+    if len(report.errors) > max_names:
+        yield f"error: and {len(report.errors) - max_names:,} more"
+
+
+def _describe_planned(planned: Mapping[str, PlannedChanges]) -> Iterator[str]:
+    for changes in planned.values():
+        yield f"  {_named((changes.one, changes.several), changes.count, changes.names)}"
+
+
+def _describe_list_plan(report: ListReport, max_names: int) -> Iterator[str]:
+    """Yield lines about what a run would do about the game's allowlist."""
+    yield "On the game's allowlist it would change:" if report.counts else "On the game's allowlist, nothing."
+    for kind, count in report.counts.items():
+        yield f"  {_named(LIST_PLANNED[kind], count, report.names[kind][:max_names])}"
+    if report.held_back:
+        yield f"It would hold back, as more than {report.limit} at once:"
+        for kind, count in report.held_back.items():
+            yield f"  {_named(LIST_PLANNED[kind], count, report.held_back_names[kind][:max_names])}"
+        yield f"  If that is meant, run {_ALLOW}."
+    if report.unavailable is not None:
+        yield f"error: the allowlist: {report.unavailable}"
+    if report.doubt is not None:
+        yield f"error: the allowlist: {report.doubt} joined with a UUID that contradicts the server's config"
+
+
+def _named(words: tuple[str, str], count: int, names: Sequence[str]) -> str:
+    return f"{count:,} {words[0] if count == 1 else words[1]}: {_list(names, count)}"
+
+
+def _list(names: Sequence[str], count: int) -> str:
+    return ", ".join(names) + (f" and {count - len(names):,} more" if count > len(names) else "")
+
+
+def describe_held_back(held_back: HeldBack, listed: int = 0) -> Sentence:
+    """Return what was held back: "600 players whose rows are gone from AuthMe's table and 3 locks".
+
+    `listed`: changes of the game's allowlist.
+    """
+    parts = [
+        plural(
+            held_back.missing,
+            "{count:,} player whose row is gone from AuthMe’s table",
+            "{count:,} players whose rows are gone from AuthMe’s table",
+        ),
+        plural(
+            held_back.passwords,
+            "{count:,} password that is an earlier one again",
+            "{count:,} passwords that are earlier ones again",
+        ),
+        plural(
+            held_back.removed - held_back.missing,
+            "{count:,} removal of the players of deleted users",
+            "{count:,} removals of the players of deleted users",
+        ),
+        plural(held_back.locked, "{count:,} lock", "{count:,} locks"),
+        plural(held_back.edited, "{count:,} status change made in SQL", "{count:,} status changes made in SQL"),
+        plural(listed, "{count:,} change of the allowlist", "{count:,} changes of the allowlist"),
+    ]
+    held = [part for part in parts if part.facts["count"]]
+    return _list_all(held) if held else Sentence("changes")
+
+
+def advise_on_held_back(held_back: HeldBack, *, restores_players: bool) -> Sentence:
+    """Return what to do if it is meant, and if it is not; `restores_players`: `sync.on_player_removed = "restore"`."""
+    effects = []
+    if held_back.missing and restores_players:
+        effects.append(Sentence("adds these players again with their last passwords"))
+    elif held_back.missing:
+        effects.append(Sentence("records that these players are gone, whose users stay"))
+    if held_back.passwords:
+        effects.append(Sentence("takes the earlier passwords"))
+    if held_back.removed > held_back.missing:
+        effects.append(Sentence("removes the players of deleted users"))
+    if held_back.locked:
+        effects.append(Sentence("locks these players"))
+    if held_back.edited:
+        effects.append(Sentence("carries out the status changes"))
+    if effects:
+        sentences = [
+            Sentence("If that is meant, run {command}: it {effects}.", command=_ALLOW, effects=_list_all(effects))
+        ]
+    else:
+        sentences = [Sentence("If that is meant, run {command}.", command=_ALLOW)]
+    if held_back.missing or held_back.passwords:
+        sentences.append(
+            Sentence(
+                "If not, because an older backup of AuthMe’s table was restored, for example: restore a newer one, and "
+                "nothing is held back any more."
+            )
+        )
+    if held_back.missing and not restores_players:
+        sentences.append(
+            Sentence(
+                'Without a newer one, set sync.on_player_removed = "restore", restart the companion, and then run the '
+                "command: it adds the players again with their last passwords."
+            )
+        )
+    if held_back.missing and restores_players:
+        sentences.append(
+            Sentence('If they are to stay away, set sync.on_player_removed = "respect" first, and restart.')
+        )
+    if held_back.edited or held_back.removed > held_back.missing:
+        sentences.append(Sentence("If an SQL statement hit too many users, undo it: until then nothing has happened."))
+    return join(sentences, "{first} {next}")
+
+
+def describe_conflicts(conflicts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each kind of conflict."""
+    return [describe_conflict(*kind, count) for kind, count in Counter(map(_kind_of, conflicts)).items()]
+
+
+def _kind_of(conflict: Mapping[str, Any]) -> tuple[str, str, str | None]:
+    return conflict["field"], conflict["kept"], conflict.get("why")
+
+
+def describe_conflict(field: str, kept: str, cause: str | None, count: int) -> str:
+    """Return words for this number of conflicts of a kind: "3 e-mail addresses differ (each side keeps its own …)"."""
+    one, several, why = _CONFLICTS[field, kept, cause]
+    return f"{count:,} {one if count == 1 else several} ({why})"
+
+
+def _list_all(parts: Sequence[Sentence]) -> Sentence:
+    """Return "a, b and c"."""
+    if len(parts) == 1:
+        return parts[0]
+    return Sentence("{first} and {next}", first=join(parts[:-1], "{first}, {next}"), next=parts[-1])
+
+
+# --- Audit entries and log lines of a sync run, also about dates in our tables that cannot be read ---
+
+
+log = logging.getLogger("regsvc.sync.run")
+
+
+_MAX_NAMED: Final = 20
+"""More dates at once than this share one log line and one audit entry."""
+
+
+_MAX_REMEMBERED: Final = 10_000
+
+
+_IS_CHANGED: Final = "changed_at IS NOT NULL"
+
+
+_IS_ANY: Final = "1 = 1"
+
+
+class RunLog:
+    """Audit entries and log lines of runs, repeating a warning only when its subject has changed."""
+
+    def __init__(self, database: Database, audit: Audit) -> None:
+        self._database = database
+        self._audit = audit
+        self._held_back: HeldBack | None = None
+        self._unavailable: str | None = None
+        self._missing_column: str | None = None
+        self._recorded_dates: set[UnreadableDate] = set()
+
+    def record(self, report: SyncReport) -> None:
+        """Audit and log a finished run. Call it outside every transaction."""
+        if report.has_effects:
+            with self._database.atomic():
+                self._audit.record("sync.run", SYNC, None, report.counts())
+            self._log_effects(report)
+        self._record_held_back(report)
+        self._log_availability(report.unavailable)
+
+    def _log_effects(self, report: SyncReport) -> None:
+        parts = [counts_in_words(report.counts()), *describe_conflicts(report.conflicts)]
+        if not report.is_complete:
+            parts.append("stopped before the end: the next run does the rest")
+        log.info("sync: %s", "; ".join(parts))
+        if report.missing_email_column is not None and report.missing_email_column != self._missing_column:
+            log.warning(
+                "the sync adopted players without their e-mail addresses: AuthMe's table has no column %s "
+                "(DataSource.mySQLColumnEmail in AuthMe's config)",
+                report.missing_email_column,
+            )
+            self._missing_column = report.missing_email_column
+
+    def _record_held_back(self, report: SyncReport) -> None:
+        held_back = report.held_back
+        if held_back is not None and held_back != self._held_back:
+            with self._database.atomic():
+                self._audit.record("sync.braked", SYNC, None, held_back.counts())
+            log.warning(
+                "the sync held back %s: more than %s at once. companion sync --plan names them. %s",
+                describe_held_back(held_back),
+                held_back.limit,
+                advise_on_held_back(held_back, restores_players=report.restores_players),
+            )
+        self._held_back = held_back
+
+    def _log_availability(self, unavailable: str | None) -> None:
+        if unavailable is not None and self._unavailable is None:
+            log.warning("the sync is paused: %s", unavailable)
+        elif unavailable is None and self._unavailable is not None:
+            log.info("the sync continues: AuthMe's table is available again")
+        self._unavailable = unavailable
+
+    def report_dates(self, report: SyncReport, *, is_plan: bool, is_full: bool) -> None:
+        """Add the unreadable dates of the users that changed since the last run, or of all users, to the report.
+
+        Each is logged and audited once; a plan records nothing.
+        """
+        found = list_unreadable_dates(self._database, _IS_ANY if is_full or is_plan else _IS_CHANGED)
+        for date in found:
+            report.add_error(date.username.lower(), f"{date.column} is '{date.value}', which is no date")
+        new = [date for date in found if date not in self._recorded_dates]
+        if is_plan or not new:
+            return
+        with self._database.atomic():
+            self._record_dates(new)
+        for date in new[:_MAX_NAMED]:
+            log.warning(
+                "%s, which is no date: it counts as empty until it is corrected in SQL, such as '2031-06-01 18:30:00'",
+                date,
+            )
+        if len(new) > _MAX_NAMED:
+            log.warning("%d more dates in regsvc_user cannot be read (companion doctor)", len(new) - _MAX_NAMED)
+        if len(self._recorded_dates) + len(new) > _MAX_REMEMBERED:
+            self._recorded_dates.clear()
+        self._recorded_dates.update(new)
+
+    def _record_dates(self, dates: list[UnreadableDate]) -> None:
+        named, others = dates[:_MAX_NAMED], dates[_MAX_NAMED:]
+        details = [("sync.edit_refused", date.username, {"column": date.column, "value": date.value}) for date in named]
+        self._audit.record_all(SQL, details)
+        if others:
+            detail = {"dates": len(others), "first": others[0].username, "last": others[-1].username}
+            self._audit.record("sync.edit_refused", SQL, None, detail)

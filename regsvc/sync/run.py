@@ -25,7 +25,6 @@ from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import Audit
 from regsvc.database.engine import is_retryable, is_unreachable, waited_for_lock
 from regsvc.database.models import PRESENT, SyncRecord, User
-from regsvc.sync.account_loader import pages_of
 from regsvc.sync.actions import (
     MarkMissing,
     MarkUnverifiedMissing,
@@ -46,9 +45,8 @@ from regsvc.sync.candidates import (
 from regsvc.sync.effects import Conflict, claim_unverified, email_conflict
 from regsvc.sync.pages import ReconcileResult, Scope
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.records import Account
-from regsvc.sync.report import HeldBack, PlannedChanges, SyncReport
-from regsvc.sync.reporting.words import RunLog
+from regsvc.sync.records import Account, pages_of
+from regsvc.sync.report import HeldBack, PlannedChanges, RunLog, SyncReport
 from regsvc.sync.rules import decide, lock_after_adoption, returns
 
 

@@ -27,8 +27,7 @@ from regsvc.core.errors import (
     WrongStatus,
 )
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.i18n.languages import find_language
-from regsvc.core.i18n.translations import Translations
+from regsvc.core.i18n import Translations, find_language
 from regsvc.core.rights import Permission, Team
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker, violates_unique

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from regsvc.config.host_sections import TeamChat, WebhookEvent
 from regsvc.core.clock import Clock, from_epoch_ms
-from regsvc.core.i18n.translations import Translations
+from regsvc.core.i18n import Translations
 from regsvc.core.text import name_key, shorten
 from regsvc.database.bulk import redate
 from regsvc.database.models import (

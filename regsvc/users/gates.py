@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from plugin_bridge.server.files import ServerProperties
 from regsvc.config.sections import Config
-from regsvc.core.i18n.sentences import Sentence
+from regsvc.core.i18n import Sentence
 from regsvc.database.models import ADD, APPROVED, LISTED, TAKEN_OFF, AllowlistState
 
 Gate = Literal["authme", "allowlist"]

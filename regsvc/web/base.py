@@ -12,7 +12,7 @@ from typing import Any, Final
 from tornado.httputil import HTTPServerRequest
 
 from regsvc.core.errors import InternalServerError, MalformedRequest, MethodNotAllowed, Refusal
-from regsvc.core.i18n.languages import find_language, negotiate_language
+from regsvc.core.i18n import find_language, negotiate_language
 from regsvc.http.call import BaseHandler
 
 LANGUAGE_COOKIE: Final = "companion_language"

@@ -14,12 +14,11 @@ from typing import Any, Final
 from tornado.escape import xhtml_escape
 
 from regsvc.config.host_style import image_sources
-from regsvc.core.i18n.translations import Translations
+from regsvc.core.i18n import Translations
 from regsvc.http.openapi import OpenApiBuilder
 from regsvc.http.route import ACCESS_TOKEN, Route
-from regsvc.web.assets import asset_rules, load_style, load_template
+from regsvc.web.assets import asset_rules, host_style, icon_of, load_style, load_template
 from regsvc.web.base import ReadOnlyHandler, accepts_gzip, content_security_policy
-from regsvc.web.branding import host_style, icon_of
 
 Schema = dict[str, Any]
 

@@ -28,14 +28,18 @@ from regsvc.auth.derived_secrets import APPLICATION_PATH
 from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, SET_PASSWORD_PATH
 from regsvc.config.host_sections import CHAT
 from regsvc.config.host_style import accent_of, image_sources
-from regsvc.core.game_address import public_game_address
+from regsvc.core.addresses import public_game_address
 from regsvc.registration.public_config import PublicConfig, PublicConfigFields
 from regsvc.web.assets import (
+    BRANDING,
     FEATURES,
     AssetFile,
     Features,
     asset_rules,
     features_of,
+    host_style,
+    icon_of,
+    initial_of,
     load_files,
     load_icons,
     load_script,
@@ -43,10 +47,10 @@ from regsvc.web.assets import (
     load_template,
     load_words,
     load_worker,
+    preview_of,
     sprite_of,
 )
 from regsvc.web.base import ReadOnlyHandler, content_security_policy
-from regsvc.web.branding import BRANDING, host_style, icon_of, initial_of, preview_of
 
 _LENGTHS: Final = re.compile(r"\{(\d+),(\d+)\}")
 

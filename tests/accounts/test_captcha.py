@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import pytest
 
-from regsvc.accounts.captcha.captcha import (
+from regsvc.accounts.captcha import (
     MAX_USES,
     CaptchaProof,
     Captchas,
@@ -19,7 +19,7 @@ from regsvc.accounts.captcha.captcha import (
     hash_work,
     make_text,
 )
-from regsvc.accounts.captcha.pictures import render
+from regsvc.accounts.captcha_pictures import render
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.config.sections import CaptchaSection
 from regsvc.core import errors

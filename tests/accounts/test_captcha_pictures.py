@@ -4,8 +4,8 @@ from collections.abc import Callable
 import pytest
 from PIL import Image
 
-from regsvc.accounts.captcha.captcha import Puzzle, make_sum, make_text
-from regsvc.accounts.captcha.pictures import render
+from regsvc.accounts.captcha import Puzzle, make_sum, make_text
+from regsvc.accounts.captcha_pictures import render
 
 
 @pytest.mark.parametrize("text", ["29+4=?", "KXP", "KXPA", "NNNNNNNN", "HJHJHJHJ"])

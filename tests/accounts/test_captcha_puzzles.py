@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from regsvc.accounts.captcha.captcha import make_sum, make_text, puzzle_maker
+from regsvc.accounts.captcha import make_sum, make_text, puzzle_maker
 from regsvc.config.sections import CaptchaSection
 
 LOOK_ALIKES = ["0ODQ9", "1IL7", "TY", "2Z", "5S", "6G", "38B", "UV", "CG", "PR", "EF", "MNW", "4A"]

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from regsvc.accounts.captcha.captcha import Challenge, ChallengeStore
+from regsvc.accounts.captcha import Challenge, ChallengeStore
 from tests.support.manual_clock import ManualClock
 
 MANY, FEW = 100, 10

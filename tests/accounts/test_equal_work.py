@@ -15,7 +15,7 @@ import pytest
 from passlib.context import CryptContext
 
 from plugin_bridge.hashers import Hasher
-from regsvc.accounts.captcha.captcha import CaptchaProof
+from regsvc.accounts.captcha import CaptchaProof
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof
 from regsvc.core.errors import BadCredentials, RateLimited, Refusal
 from regsvc.registration.registration import RegistrationRequest

@@ -21,7 +21,7 @@ from regsvc.allowlist.run import ListReport
 from regsvc.core.errors import WrongStatus
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import STATUSES, Allowed, AuditEntry, OutboxEntry, User
-from regsvc.sync.reporting.words import describe_plan
+from regsvc.sync.report import describe_plan
 from tests.support.authme.game_server import GameServer
 from tests.support.peers.allowlist_server import AllowlistServer, allowlist_server
 from tests.support.peers.rcon_server import PASSWORD

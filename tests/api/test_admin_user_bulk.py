@@ -2,7 +2,7 @@
 
 import pytest
 
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from tests.support.decisions import decide_on_many
 from tests.support.our_tables import our_database
 from tests.support.stack import Person, Stack

@@ -17,8 +17,7 @@ from regsvc.config.sections import (
     QuestionnaireSection,
     RegistrationSection,
 )
-from regsvc.core.i18n.languages import Translated
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import Translated, load_translations
 from regsvc.http.route import Features
 from regsvc.registration.public_config import PublicConfig
 from tests.support.live_api import LiveApi, make_features

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from regsvc.runtime.join_facts import JoinStep, word_for_player
 from tests.support.stack import Stack
 

@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from plugin_bridge.authme.config import AuthMeConfigError, read_authme_config
-from plugin_bridge.regular_files import require_regular_file
-from plugin_bridge.server.files import OpsFile, PropertiesFile, ServerFileError, read_operators, read_server_properties
+from plugin_bridge.server.files import (
+    OpsFile,
+    PropertiesFile,
+    ServerFileError,
+    read_operators,
+    read_server_properties,
+    require_regular_file,
+)
 from plugin_bridge.server.versions import PluginJar
 from regsvc.cli.transfer.backup import read_manifest
 from regsvc.cli.transfer.tables import TransferProblem
@@ -19,7 +25,7 @@ from regsvc.config.host_sections import ServerSection
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, ConfigError
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlySqlite
-from regsvc.notifications.mail.templates import BrokenTemplate, load_mail_templates
+from regsvc.notifications.mail.renderer import BrokenTemplate, load_mail_templates
 
 REASON = "it is not a regular file"
 

@@ -17,7 +17,7 @@ from regsvc.config.host_sections import ServerSection
 from regsvc.config.host_style import accent_of
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
-from regsvc.notifications.mail.templates import load_mail_templates
+from regsvc.notifications.mail.renderer import load_mail_templates
 from regsvc.web.pages import OWN_PAGES, PAGES
 from tests.browser.admin_pictures import ADMIN_SCENES, admin_stack
 from tests.browser.applicant import Applicant, expect_received

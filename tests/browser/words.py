@@ -1,6 +1,6 @@
 """What the pages say, in each language that is shipped."""
 
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 
 TRANSLATIONS = load_translations()
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.core.i18n.translations import OPERATORS_SECTIONS, load_translations, read_built_in_texts, read_texts
-from regsvc.notifications.mail.templates import MAILS, load_mail_templates
+from regsvc.core.i18n import OPERATORS_SECTIONS, load_translations, read_built_in_texts, read_texts
+from regsvc.notifications.mail.renderer import MAILS, load_mail_templates
 from tests.support.command_line import Finished, companion_here
 
 ENGLISH = read_built_in_texts()["en"]

@@ -18,9 +18,8 @@ from regsvc.config.sections import Download
 from regsvc.core.clock import now
 from regsvc.database.audit import ACTIONS
 from regsvc.database.models import AuditEntry
-from regsvc.doctor.checkup import Checkup
+from regsvc.doctor.checkup import Checkup, as_json
 from regsvc.doctor.finding import Finding
-from regsvc.doctor.report import as_json
 from regsvc.runtime.event_streams import EVENT_NAMES, _event
 from regsvc.runtime.health import AliveReply, ReadyReply
 from regsvc.runtime.metrics import Metrics

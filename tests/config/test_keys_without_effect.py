@@ -8,10 +8,7 @@ import pytest
 
 from plugin_bridge.authme.config import MailAccount
 from regsvc.config.host_sections import GameServer
-from regsvc.config.key_types import Key, keys_of
-from regsvc.config.layers import LISTED, SECTIONS
-from regsvc.config.loader import load_config
-from regsvc.config.needs import (
+from regsvc.config.key_types import (
     ANY_CONSOLE,
     AUTHME,
     AUTHME_ON_SERVER,
@@ -19,14 +16,18 @@ from regsvc.config.needs import (
     MAIL,
     OWN_CONSOLE,
     AnyOf,
+    Key,
     Needs,
     NeedsFact,
     NeedsHigher,
     NeedsItem,
     NeedsWithout,
     Requirement,
+    keys_of,
     needs_of,
 )
+from regsvc.config.layers import LISTED, SECTIONS
+from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, Download
 from regsvc.notifications.mail.backends import SmtpBackend, make_mail_backend
 from tests.support.certificate import make_certificate

@@ -10,14 +10,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from regsvc.core.errors import REFUSALS, Banned, InvalidEmail, InvalidPassword, RateLimited, WrongStatus
-from regsvc.core.i18n.languages import negotiate_language
-from regsvc.core.i18n.translations import OPERATORS_SECTIONS, Translations, load_translations
-from regsvc.notifications.mail import templates
+from regsvc.core.i18n import OPERATORS_SECTIONS, Translations, load_translations, negotiate_language
+from regsvc.notifications.mail import renderer
 from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS
 from tests.support.each import assert_each
 
 BUILT_IN = load_translations()
-MAILS = Path(templates.__file__).with_name("texts")
+MAILS = Path(renderer.__file__).with_name("texts")
 MOST_COMMON_WORDS = 2  # "Minecraft Server" may be the same in another language
 AFTER_A_NUMBER = re.compile(
     r"\{(?:count|score|seconds|minutes|remainingSeconds|digits|typed|points|online|(?:min|max|pass_?|open_?)\w*)\}"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from regsvc.core.errors import RateLimited
-from regsvc.core.i18n.translations import BrokenTranslation, load_translations
+from regsvc.core.i18n import BrokenTranslation, load_translations
 
 BUILT_IN = load_translations().languages
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from regsvc.doctor.report import in_language
+from regsvc.doctor.checkup import in_language
 from tests.support.doctor_case import DoctorCase
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from plugin_bridge.authme.config import read_authme_config
 from plugin_bridge.server.versions import PUBLIC_HOLES
+from regsvc.doctor.checkup import in_language
 from regsvc.doctor.finding import Finding
-from regsvc.doctor.report import in_language
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.authme.plugin_jars import AUTHME, write_jar

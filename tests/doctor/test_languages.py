@@ -10,10 +10,9 @@ from typing import Final, get_args, get_type_hints
 import pytest
 
 import regsvc
-from regsvc.doctor.checkup import CHECKS
+from regsvc.doctor.checkup import CHECKS, as_text, in_language, read_words
 from regsvc.doctor.facts.facts import Source
 from regsvc.doctor.finding import Severity
-from regsvc.doctor.report import as_text, in_language, read_words
 from tests.support.doctor_case import DoctorCase
 
 ROOT: Final = Path(regsvc.__file__).parent

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.doctor.report import as_text, in_language
+from regsvc.doctor.checkup import as_text, in_language
 from tests.support.authme.authme_database import DatabaseKind, MariaDBSchema
 from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase

@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.cli.doctor import print_report, run_doctor
+from regsvc.cli.status import print_report, run_doctor
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
 from regsvc.doctor import checkup
-from regsvc.doctor.checkup import CHECKS, Checkup
+from regsvc.doctor.checkup import CHECKS, EXIT_STATUS, Checkup, as_json, as_text
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.finding import Check, CheckFunction, Finding, Severity, check
-from regsvc.doctor.report import EXIT_STATUS, as_json, as_text
 
 RISKY = Finding("a.risk", Severity.RISKY, "The door is open.", "Anybody comes in.", "Close it.", "/door: is_open: no")
 BROKEN = Finding("a.fault", Severity.BROKEN, "The door is gone.", "It is cold.", "Get one.", "door.toml")

@@ -14,12 +14,11 @@ from peewee import Database
 
 from regsvc.config.host_style import DARK, LIGHT, THEMES
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.core.i18n.languages import Translated
+from regsvc.core.i18n import Translated
 from regsvc.database.models import User, Verification
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.queue import UserMail
-from regsvc.notifications.mail.renderer import RenderedMail
-from regsvc.notifications.mail.templates import MAILS, BrokenTemplate, load_mail_templates
+from regsvc.notifications.mail.renderer import MAILS, BrokenTemplate, RenderedMail, load_mail_templates
 from regsvc.web.pages import PAGE_TABLE
 from tests.support.database_fixtures import MakeUser
 from tests.support.each import assert_each

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from regsvc.core.i18n.translations import load_translations
-from regsvc.notifications.mail.templates import MAILS, MailTemplate, html_of_text, load_mail_templates
+from regsvc.core.i18n import load_translations
+from regsvc.notifications.mail.renderer import MAILS, MailTemplate, html_of_text, load_mail_templates
 from tests.support.each import assert_each
 
 BUILT_IN = load_mail_templates(None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from regsvc.notifications.mail.smtp_replies import Stage, Verdict, judge_reply, wording_of
+from regsvc.notifications.mail.transport import Stage, Verdict, judge_reply, wording_of
 
 ABOUT_US = """
 550 5.4.5 Daily user sending limit exceeded. For more information on Gmail sending limits go to Google. o6sm71 - gsmtp

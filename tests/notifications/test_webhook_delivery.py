@@ -13,7 +13,7 @@ import pytest
 from peewee import Database
 
 from regsvc.config.host_sections import WebhookSection
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import DeliveryWorker, Transport
 from regsvc.notifications.outbox import Outbox

@@ -15,10 +15,10 @@ from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.config.sections import Config
 from regsvc.core.caller import Caller
 from regsvc.core.errors import ApplicationNotFound, DatabaseUnavailable, TooManyStreams
-from regsvc.registration.applications.status import ApplicationStatus
-from regsvc.registration.applications.streams import (
+from regsvc.registration.applications.status import (
     MAX_STREAMS,
     MAX_STREAMS_PER_APPLICATION,
+    ApplicationStatus,
     ApplicationStreams,
 )
 from tests.support.event_harness import NEVER, SOON, TIMEOUT

@@ -3,7 +3,7 @@
 import pytest
 
 from regsvc.core.errors import InvalidAnswer
-from regsvc.core.i18n.languages import negotiate_language
+from regsvc.core.i18n import negotiate_language
 from regsvc.registration.questionnaire.questions import (
     EMPTY_TEXT,
     Answer,

@@ -10,7 +10,7 @@ from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.core.errors import QuestionnaireFailed, QuestionnaireRequired
 from regsvc.database.models import StoredQuestionnaire, User
 from regsvc.registration.questionnaire.questions import Evaluation
-from regsvc.registration.questionnaire.results import QuestionnaireResults
+from regsvc.registration.questionnaire.service import QuestionnaireResults
 from regsvc.users.gates import Gates
 from regsvc.users.user_details import AnsweredQuestion
 from regsvc.users.user_list import UserList

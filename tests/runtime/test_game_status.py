@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plugin_bridge.server.files import ServerFileError
-from regsvc.core.game_address import GameAddress, find_game_address, parse_game_address, public_game_address
+from regsvc.core.addresses import GameAddress, find_game_address, parse_game_address, public_game_address
 from regsvc.runtime.game_status import GameStatus, LastStatus
 from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock

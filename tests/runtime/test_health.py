@@ -15,8 +15,7 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.mail.transport import mail_retry_policy
 from regsvc.notifications.outbox import Backlog, Outbox
-from regsvc.runtime.health import BridgeState, Health, WaitingCounts
-from regsvc.runtime.installation import InstallationWatch
+from regsvc.runtime.health import BridgeState, Health, InstallationWatch, WaitingCounts
 from regsvc.runtime.reload import PendingRestart
 from regsvc.sync.report import SyncReport
 from regsvc.users.gates import UNSETTLED, Gates

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.runtime.state_lock import state_lock
+from regsvc.runtime.replaced_state import state_lock
 from tests.conftest import MakeDaemon
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable

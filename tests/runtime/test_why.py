@@ -10,7 +10,7 @@ from plugin_bridge.authme.players import PlayerRow
 from plugin_bridge.server.allowlist import Entry
 from plugin_bridge.server.status_ping import ListedPlayer, ServerStatus
 from regsvc.core.clock import epoch_ms
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from regsvc.runtime.game_status import LastStatus
 from regsvc.runtime.join_facts import JoinFacts, ListFacts, find_answer, find_steps, word
 from regsvc.sync.records import Account, Policy, SyncValues, UserRecord

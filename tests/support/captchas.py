@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, Protocol
 
-from regsvc.accounts.captcha.captcha import SUM_DIGITS
+from regsvc.accounts.captcha import SUM_DIGITS
 from regsvc.app.app import App
 from tests.support.daemon import Reply
 

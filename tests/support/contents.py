@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
-from regsvc.cli.transfer.copying import checksums_of
-from regsvc.cli.transfer.tables import DatabaseRows, list_tables
+from regsvc.cli.transfer.tables import DatabaseRows, checksums_of, list_tables
 from regsvc.database.engine import open_database
 
 

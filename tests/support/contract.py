@@ -7,7 +7,7 @@ from typing import Any
 from jsonschema_rs import Draft202012Validator
 
 from regsvc.app.routes import ROUTES
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from regsvc.http.openapi import OpenApiBuilder
 from regsvc.legacy.routes import legacy_routes
 

@@ -7,12 +7,11 @@ from typing import Any
 from regsvc.app.context import open_context
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, ConfigError
-from regsvc.core.i18n.sentences import Sentence
-from regsvc.doctor.checkup import Checkup, examine
+from regsvc.core.i18n import Sentence
+from regsvc.doctor.checkup import Checkup, examine, read_words
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, PortClosed
 from regsvc.doctor.finding import Finding
-from regsvc.doctor.report import read_words
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
 from tests.support.authme.authme_tables import AuthMeTable, insert_player
 from tests.support.authme.game_server import GameServer

@@ -24,7 +24,7 @@ from regsvc.config.sections import Config
 from regsvc.core import clock
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import Forbidden, Unauthorized
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from regsvc.core.rights import EVERYTHING, Permission
 from regsvc.database.engine import ListWorker, Worker
 from regsvc.http.application import ApiApplication

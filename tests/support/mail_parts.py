@@ -18,14 +18,13 @@ from regsvc.config.sections import Config
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import InvalidCode
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from regsvc.core.rights import Team
 from regsvc.core.units import RateLimit
 from regsvc.database.models import BaseModel, Review, User
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.notifications.mail.renderer import MailRenderer
-from regsvc.notifications.mail.templates import load_mail_templates
+from regsvc.notifications.mail.renderer import MailRenderer, load_mail_templates
 from regsvc.notifications.mail.transport import MailBackend, MailTransport, mail_retry_policy, start_code
 from regsvc.notifications.outbox import Outbox
 from regsvc.users.retention import find_reapply_at_after

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from regsvc.core.i18n.translations import read_built_in_texts
+from regsvc.core.i18n import read_built_in_texts
 
 PSEUDO_LANGUAGE = "en-xa"
 GROWTH = 1.4

@@ -253,8 +253,8 @@ def _main(commands: int) -> None:
     import jwt  # noqa: F401
 
     from regsvc.cli.command_line import build_parser
-    from regsvc.core.i18n.translations import read_built_in_texts
-    from regsvc.notifications.mail.templates import read_built_in_templates
+    from regsvc.core.i18n import read_built_in_texts
+    from regsvc.notifications.mail.renderer import read_built_in_templates
     from regsvc.web.pages import PAGE_TABLE, load_page
 
     read_built_in_texts()  # cached, so children need not read them again

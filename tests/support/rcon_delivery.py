@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 
 from plugin_bridge.server.rcon import RconAddress
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.notifications.outbox import Outbox

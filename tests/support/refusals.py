@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from tests.support.daemon import Reply
 
 TRANSLATIONS = load_translations()

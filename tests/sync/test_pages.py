@@ -14,11 +14,10 @@ from regsvc.core.errors import WrongStatus
 from regsvc.database.engine import OwnSqlite
 from regsvc.database.models import APPROVED, AuditEntry, OutboxEntry, Review, SyncRecord, User
 from regsvc.sync import rules
-from regsvc.sync.account_loader import AccountLoader
 from regsvc.sync.actions import SyncAction
 from regsvc.sync.effects import Effects, SyncContext
 from regsvc.sync.pages import Page, ReconcileResult
-from regsvc.sync.records import Account, Policy
+from regsvc.sync.records import Account, AccountLoader, Policy
 from regsvc.users.transitions import Transitions
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import find_player, insert_player

@@ -12,7 +12,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.models import UNVERIFIED
 from regsvc.sync.effects import ConflictCause
 from regsvc.sync.reconciler import unlock_all
-from regsvc.sync.reporting.words import describe_conflicts
+from regsvc.sync.report import describe_conflicts
 from tests.support.authme.authme_tables import dump_table, find_player, insert_player
 from tests.support.meanwhile import meanwhile
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness

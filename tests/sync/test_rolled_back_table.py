@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from regsvc.sync.reporting.words import describe_plan
+from regsvc.sync.report import describe_plan
 from tests.support.authme.authme_tables import AuthMeTable, dump_table
 from tests.support.authme.player_rows import insert_player_rows, make_player_rows
 from tests.support.manual_clock import ManualClock

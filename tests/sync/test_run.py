@@ -10,8 +10,7 @@ import pytest
 
 from regsvc.core import errors
 from regsvc.database.models import APPROVED, BANNED, SyncRecord, User
-from regsvc.sync.report import SyncReport
-from regsvc.sync.reporting.words import describe_plan
+from regsvc.sync.report import SyncReport, describe_plan
 from regsvc.sync.service import SyncService
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import AuthMeTable, create_table, dump_table, find_player

@@ -7,12 +7,12 @@ import pytest
 
 from regsvc.accounts.access import MEANINGS
 from regsvc.auth.entitlement import EndCause
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from regsvc.database.audit import ACTIONS
 from regsvc.database.models import OPEN, PASSWORD, PROVISION, STATUSES
 from regsvc.doctor.finding import Severity
 from regsvc.notifications.mail.history import MailState
-from regsvc.notifications.mail.templates import list_template_files
+from regsvc.notifications.mail.renderer import list_template_files
 from regsvc.runtime.join_facts import Verdict
 from regsvc.sync.effects import Conflict
 from regsvc.sync.report import HeldBack

@@ -7,7 +7,7 @@ import pytest
 
 from regsvc.config.host_sections import ServerSection
 from regsvc.config.sections import Config, RegistrationSection
-from regsvc.core.i18n.languages import Translated
+from regsvc.core.i18n import Translated
 from regsvc.web.pages import ANNOUNCEMENT_COOKIE, OWN_PAGES, PAGES, split_links
 from tests.support.html_page import Page
 from tests.support.live_api import LiveApi, Reply, make_features

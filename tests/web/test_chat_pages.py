@@ -10,7 +10,7 @@ from regsvc.accounts.chat.linking import LINKED, PATH, WAITING, page_address
 from regsvc.config.host_sections import HttpSection, ServerSection
 from regsvc.config.sections import Config
 from regsvc.core.errors import REFUSALS
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from regsvc.http.route import Features
 from regsvc.web.base import CONTENT_SECURITY_POLICY
 from regsvc.web.pages import CHAT_PAGE, PAGES

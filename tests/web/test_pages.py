@@ -11,8 +11,7 @@ import pytest
 
 from regsvc.config.host_sections import ServerSection
 from regsvc.config.sections import Config, Download, RegistrationSection
-from regsvc.core.i18n.languages import Translated
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import Translated, load_translations
 from regsvc.http.route import Features
 from regsvc.web.assets import FEATURES, Asset, features_of, load_script, load_style, load_worker
 from regsvc.web.base import (

@@ -19,8 +19,7 @@ from typing import Final
 
 import msgspec
 
-from regsvc.cli.install.settings import InstallProblem
-from regsvc.cli.install.targets import Target
+from regsvc.cli.install.settings import InstallProblem, Target
 from regsvc.config.places import LOCATION_FILE
 from regsvc.core.safe_paths import located, open_file, open_folder, replace_file
 

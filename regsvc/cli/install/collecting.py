@@ -35,6 +35,7 @@ from regsvc.cli.install.settings import (
     command_of,
     describe_gate,
     describe_roots_game,
+    drop_in_file,
     find_free_port,
     find_game_directory,
     find_mail_account,
@@ -46,7 +47,6 @@ from regsvc.cli.install.settings import (
     parse_setting,
     read_values,
 )
-from regsvc.cli.install.targets import drop_in_file
 from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces
 from regsvc.config.sections import ConfigError

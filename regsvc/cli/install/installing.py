@@ -29,20 +29,18 @@ from regsvc.cli.install.collecting import Collector, Terminal
 from regsvc.cli.install.settings import (
     GAME_DIRECTORY,
     OPTIONS,
+    UNITS,
     InstallProblem,
     Settings,
-    help_of,
-    list_steps,
-    read_values,
-    state_dir_of,
-)
-from regsvc.cli.install.targets import (
-    UNITS,
     Target,
     drop_in_file,
+    help_of,
     is_template,
+    list_steps,
     list_targets,
+    read_values,
     shared_units,
+    state_dir_of,
 )
 from regsvc.config.places import LOCATION_FILE, SystemPlaces, is_installation
 from regsvc.config.sections import ConfigError

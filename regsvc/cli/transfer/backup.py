@@ -22,7 +22,6 @@ from peewee import Database, SqliteDatabase
 from regsvc import __version__
 from regsvc.auth.keys import INSTALLATION_KEY_FILE, SIGNING_KEY_FILE, Keys, fingerprint
 from regsvc.cli.given_config import user_name
-from regsvc.cli.transfer.copying import checksums_of, require_equal
 from regsvc.cli.transfer.migrate_to import newest_schema
 from regsvc.cli.transfer.tables import (
     Checksums,
@@ -31,7 +30,9 @@ from regsvc.cli.transfer.tables import (
     Rows,
     TableChecksum,
     TransferProblem,
+    checksums_of,
     list_tables,
+    require_equal,
     write_tables,
 )
 from regsvc.config.places import BACKUPS

@@ -17,8 +17,15 @@ from urllib.parse import unquote, urlsplit
 from peewee import Database, PeeweeException, SqliteDatabase
 
 from plugin_bridge.authme.config import AuthMeConfig
-from regsvc.cli.transfer.copying import CopyTarget, write_location
-from regsvc.cli.transfer.tables import Checksums, DatabaseRows, TransferProblem, list_tables, print_tables
+from regsvc.cli.transfer.tables import (
+    Checksums,
+    CopyTarget,
+    DatabaseRows,
+    TransferProblem,
+    list_tables,
+    print_tables,
+    write_location,
+)
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.clock import Clock
 from regsvc.database.engine import error_sentence, open_database, open_sqlite
@@ -37,7 +44,7 @@ from regsvc.database.location import (
 )
 from regsvc.database.migrator import list_migrations, migrate
 from regsvc.database.models import MODELS
-from regsvc.runtime.state_lock import state_lock
+from regsvc.runtime.replaced_state import state_lock
 
 AUTO: Final = "auto"
 

@@ -29,9 +29,16 @@ from regsvc.cli.transfer.backup import (
     read_manifest,
     verify_files,
 )
-from regsvc.cli.transfer.copying import CopyTarget, require_equal
 from regsvc.cli.transfer.migrate_to import newest_schema, open_connection, require_authme, require_no_other_daemon
-from regsvc.cli.transfer.tables import Checksums, FileRows, Rows, TransferProblem, print_tables
+from regsvc.cli.transfer.tables import (
+    Checksums,
+    CopyTarget,
+    FileRows,
+    Rows,
+    TransferProblem,
+    print_tables,
+    require_equal,
+)
 from regsvc.config.places import LOCATION_FILE
 from regsvc.config.sections import Config
 from regsvc.core.clock import Clock
@@ -46,8 +53,15 @@ from regsvc.database.location import (
     resolve_location,
 )
 from regsvc.database.models import MODELS
-from regsvc.runtime.replaced_state import HANDED_OVER, Move, Plan, finish_replacement, preparing, replace_state
-from regsvc.runtime.state_lock import state_lock
+from regsvc.runtime.replaced_state import (
+    HANDED_OVER,
+    Move,
+    Plan,
+    finish_replacement,
+    preparing,
+    replace_state,
+    state_lock,
+)
 
 _KEY_FILES: Final = (INSTALLATION_KEY_FILE, SIGNING_KEY_FILE)
 _SQLITE_ENDINGS: Final = ("-wal", "-shm", "-journal")

@@ -9,12 +9,11 @@ from plugin_bridge.server.files import ServerProperties
 from regsvc.auth.keys import UnusableKey
 from regsvc.config.cross_key_rules import find_violations, game_folder_warnings
 from regsvc.config.sections import ConfigError
-from regsvc.core.i18n.sentences import Sentence, join
-from regsvc.core.i18n.translations import BrokenTranslation, load_translations
+from regsvc.core.i18n import BrokenTranslation, Sentence, join, load_translations
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.facts.host import is_world_readable
 from regsvc.doctor.finding import Severity, Symptom, check
-from regsvc.notifications.mail.templates import BrokenTemplate, load_mail_templates
+from regsvc.notifications.mail.renderer import BrokenTemplate, load_mail_templates
 from regsvc.registration.questionnaire.questions import load_questionnaire
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from plugin_bridge.authme.config import Backend
 from regsvc.config.places import SystemPlaces, is_installation
 from regsvc.core.addresses import is_loopback, trusted_networks
-from regsvc.core.i18n.sentences import Sentence
+from regsvc.core.i18n import Sentence
 from regsvc.core.safe_paths import status_of
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.facts.host import is_forbidden_by_unit

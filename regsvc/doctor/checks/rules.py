@@ -14,7 +14,7 @@ from plugin_bridge.hashers import (
     make_password_hasher,
 )
 from plugin_bridge.server.versions import REMOVED_ALGORITHMS
-from regsvc.core.i18n.sentences import Sentence, join
+from regsvc.core.i18n import Sentence, join
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Severity, Symptom, check
 

@@ -33,7 +33,7 @@ from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, fi
 from regsvc.config.host_sections import GameServer
 from regsvc.config.layers import ENVIRONMENT_PREFIX, TEAM_CHATS
 from regsvc.config.sections import AuthSection, Config, ConfigError
-from regsvc.core.i18n.sentences import Sentence
+from regsvc.core.i18n import Sentence
 from regsvc.core.text import name_key
 from regsvc.database.location import (
     DatabaseLocation,
@@ -43,9 +43,15 @@ from regsvc.database.location import (
     resolve_location,
 )
 from regsvc.database.schema import Difference
-from regsvc.doctor.facts.databases import AuthMeDatabase, OurDatabase, inspect_authme, inspect_ours, inspect_schema
+from regsvc.doctor.facts.databases import (
+    AuthMeDatabase,
+    OurDatabase,
+    OwnTables,
+    inspect_authme,
+    inspect_ours,
+    inspect_schema,
+)
 from regsvc.doctor.facts.host import Host, RunningDaemon, find_running_daemon
-from regsvc.doctor.facts.own_tables import OwnTables
 from regsvc.doctor.facts.player_table import PlayerRowCounts, PlayerTable
 from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadable
 from regsvc.notifications.mail.backends import make_mail_backend

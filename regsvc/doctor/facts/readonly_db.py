@@ -17,7 +17,7 @@ import pymysql
 from peewee import MySQLDatabase
 from pymysql.cursors import DictCursor
 
-from plugin_bridge.regular_files import require_regular_file
+from plugin_bridge.server.files import require_regular_file
 from regsvc.database.engine import QuickConnection
 
 Row = dict[str, Any]

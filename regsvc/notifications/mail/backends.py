@@ -24,8 +24,7 @@ from regsvc.config.host_sections import MailSection
 from regsvc.core.email_address import EmailAddress
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.http_backend import HttpBackend, make_mail_service
-from regsvc.notifications.mail.smtp_replies import Stage, judge_reply
-from regsvc.notifications.mail.transport import MailBackend
+from regsvc.notifications.mail.transport import MailBackend, Stage, judge_reply
 
 Security = Literal["starttls", "tls", "none"]
 

@@ -28,8 +28,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.http_response import LostAnswer, NoResponse, PrivateAddress, Response
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
-from regsvc.notifications.mail.smtp_replies import judge_reply
-from regsvc.notifications.mail.transport import MailBackend
+from regsvc.notifications.mail.transport import MailBackend, judge_reply
 
 _JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
 _FORM: Final = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}

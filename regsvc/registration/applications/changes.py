@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from msgspec import Meta
 from peewee import Database
 
-from regsvc.accounts.captcha.captcha import CAPTCHA_REFUSALS, CaptchaProof, CaptchaProtectedRequest, Captchas
+from regsvc.accounts.captcha import CAPTCHA_REFUSALS, CaptchaProof, CaptchaProtectedRequest, Captchas
 from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.auth.rate_limits import DurableLimits, LimitCheck, StatusRateLimits
 from regsvc.config.live import LiveConfig

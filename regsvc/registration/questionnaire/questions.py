@@ -20,7 +20,7 @@ from regsvc.config.key_types import to_toml
 from regsvc.config.sections import ConfigError
 from regsvc.config.value_checks import language_tag, unreadable_reason
 from regsvc.core.errors import InvalidAnswer
-from regsvc.core.i18n.languages import Translated, normalize_tag
+from regsvc.core.i18n import Translated, normalize_tag
 from regsvc.core.safe_paths import read_text_file
 
 QuestionType = Literal["single_choice", "multiple_choice", "text"]

@@ -11,7 +11,7 @@ from jsonschema_rs import Draft202012Validator
 from regsvc.app.routes import ROUTES
 from regsvc.config.host_sections import WebhookEvent
 from regsvc.core.errors import REFUSALS
-from regsvc.core.i18n.translations import load_translations
+from regsvc.core.i18n import load_translations
 from regsvc.database.models import OutboxEntry
 from regsvc.http.openapi import list_refusals
 from regsvc.http.route import Access, Route, Routes

@@ -9,8 +9,7 @@ import pytest
 from regsvc.cli import command_line
 from regsvc.cli.install.changes import InstallRecord
 from regsvc.cli.install.collecting import Collector, Terminal
-from regsvc.cli.install.settings import Settings, list_steps
-from regsvc.cli.install.targets import list_targets
+from regsvc.cli.install.settings import Settings, list_steps, list_targets
 from regsvc.config.places import SystemPlaces
 
 Ask = Callable[..., Settings]

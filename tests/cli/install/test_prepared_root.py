@@ -21,8 +21,7 @@ from regsvc.cli.command_line import INSTALL_COMMANDS
 from regsvc.cli.config_command import with_value
 from regsvc.cli.install.changes import digest_of
 from regsvc.cli.install.installing import find_program, require_program_for
-from regsvc.cli.install.settings import InstallProblem, read_values
-from regsvc.cli.install.targets import NEW_CONFIG, fill_config
+from regsvc.cli.install.settings import NEW_CONFIG, InstallProblem, fill_config, read_values
 from regsvc.cli.shipped_files import read_shipped
 from tests.support import programs
 from tests.support.certificate import make_certificate

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin_bridge.hashers.catalogue import HASHERS
+from plugin_bridge.hashers.password_hasher import HASHERS
 from regsvc.cli.command_line import parse
 from regsvc.cli.data import run_data_command
 from regsvc.database.models import AuditEntry, ChatLink, OutboxEntry, StoredQuestionnaire, User

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin_bridge.hashers.catalogue import HASHERS
+from plugin_bridge.hashers.password_hasher import HASHERS
 from plugin_bridge.hashers.slow_hashes import create_bcrypt
 from regsvc.database.failpoints import VARIABLE
 from tests.cli.transfer.conftest import Run

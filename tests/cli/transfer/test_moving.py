@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plugin_bridge.hashers.catalogue import HASHERS
+from plugin_bridge.hashers.password_hasher import HASHERS
 from regsvc.core import progress
 from regsvc.database.failpoints import VARIABLE
 from tests.cli.transfer.conftest import Run

@@ -12,7 +12,7 @@ import pytest
 from peewee import Database
 
 from companion import main
-from regsvc.cli.transfer import copying
+from regsvc.cli.transfer import tables
 from regsvc.cli.transfer.backup import read_manifest, verify_files
 from regsvc.core.exceptions import EX_CONFIG
 from regsvc.database.failpoints import VARIABLE
@@ -200,13 +200,13 @@ def test_a_copy_counts_as_complete_when_nobody_is_logged_in(
     assert place.post("/api/login", {"username": "Alice", "password": PASSWORD}).status == 200
     place.stop()
     assert run("backup", str(place.directory / "tuesday")).status == 0
-    sessions, write = {}, copying.write_location
+    sessions, write = {}, tables.write_location
 
     def look(database: Database, name: str) -> None:
         sessions[name.partition(":")[0]] = database.execute_sql("SELECT COUNT(*) FROM regsvc_session").fetchone()[0]
         write(database, name)
 
-    monkeypatch.setattr(copying, "write_location", look)
+    monkeypatch.setattr(tables, "write_location", look)
     done = companion_here("restore", "--replace", str(place.directory / "tuesday"), config=fresh.config_file)
     assert (done.status, sessions["copied to"]) == (0, 0), done
 

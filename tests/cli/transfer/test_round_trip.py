@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from plugin_bridge.hashers.catalogue import HASHERS
+from plugin_bridge.hashers.password_hasher import HASHERS
 from plugin_bridge.hashers.slow_hashes import bcrypt_hasher
 from regsvc.cli.command_line import parse
 from regsvc.cli.data import run_data_command
-from regsvc.cli.transfer.exporting import HASH_COLUMNS, USER_COLUMNS
+from regsvc.cli.transfer.user_files import HASH_COLUMNS, USER_COLUMNS
 from regsvc.core.clock import to_milliseconds
 from regsvc.core.email_address import parse_email
 from regsvc.core.text import MAX_REASON, clean_lines, clean_reason

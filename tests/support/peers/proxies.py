@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from regsvc.cli.install.targets import below_path
+from regsvc.cli.install.settings import below_path
 from tests.support.certificate import Certificate
 from tests.support.daemon import Reply, to_json
 from tests.support.ports import free_port

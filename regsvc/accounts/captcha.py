@@ -215,7 +215,7 @@ NO_PROOF: Final = CaptchaProof()
 
 
 def _render(text: str) -> bytes:
-    from regsvc.accounts.captcha.pictures import render
+    from regsvc.accounts.captcha_pictures import render
 
     return render(text)
 

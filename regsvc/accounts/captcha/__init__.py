@@ -1,1 +1,0 @@
-"""Captchas: challenges, pictures and their store."""

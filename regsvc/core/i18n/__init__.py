@@ -1,1 +1,0 @@
-"""Languages, and texts in them."""
