@@ -25,8 +25,8 @@ from msgspec import Meta
 from regsvc.auth.rate_limits import MemoryLimits, hash_key
 from regsvc.config.sections import CaptchaSection, CaptchaUse, Config
 from regsvc.core import errors
+from regsvc.core.addresses import Caller
 from regsvc.core.bounded_pool import BoundedPool
-from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Refusal
 from regsvc.http.messages import EpochMilliseconds, Reply, Request, to_reply

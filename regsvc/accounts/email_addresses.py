@@ -18,7 +18,7 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, PROOF_LIFETIME, CodeOrProof, Purpose, VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
-from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.core.rights import Team
 from regsvc.database.audit import Actor, Audit
@@ -29,7 +29,7 @@ from regsvc.http.route import PUBLIC, USER, Routes
 from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.chat_links import find_linked_owner
-from regsvc.users.email_owners import claim, find_owner
+from regsvc.users.credential_rules import claim, find_owner
 from regsvc.users.password_notices import PasswordNotices
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from regsvc.auth.hashing import StoredPassword
 from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
-from regsvc.core.caller import Audience, Caller, VerifiedSession
+from regsvc.core.addresses import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.errors import Refusal
 from regsvc.core.rights import NO_RIGHTS, Permission, Rights, Team

@@ -28,7 +28,7 @@ from regsvc.auth.password_links import PasswordLinks, link_address, proves_addre
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.core import errors
-from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.core.rights import EVERYTHING, Permission
@@ -41,8 +41,7 @@ from regsvc.http.messages import Email, MessageReply, Password, Reply, Request, 
 from regsvc.http.route import PUBLIC, USER, Routes
 from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.sync.reconciler import Reconciler
-from regsvc.users.credential_rules import CredentialRules
-from regsvc.users.email_owners import claim, find_holder
+from regsvc.users.credential_rules import CredentialRules, claim, find_holder
 from regsvc.users.password_notices import PasswordNotices, Place
 
 if TYPE_CHECKING:

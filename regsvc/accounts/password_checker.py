@@ -19,7 +19,7 @@ from regsvc.auth.second_factor import (
 )
 from regsvc.auth.sessions import NO_LOGINS, KnownClients, PastLogins
 from regsvc.core import errors
-from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited, Unauthorized
 from regsvc.core.text import name_key

@@ -19,7 +19,7 @@ from regsvc.auth.second_factor import SecondFactors, count_recovery_codes, find_
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
-from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.rights import Team
 from regsvc.core.text import draw_qr_code, name_key

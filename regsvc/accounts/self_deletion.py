@@ -15,7 +15,7 @@ from regsvc.auth.entitlement import Principal
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
-from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.rights import Permission
 from regsvc.core.text import name_key

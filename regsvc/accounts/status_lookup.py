@@ -15,7 +15,7 @@ from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
-from regsvc.core.caller import VerifiedSession
+from regsvc.core.addresses import VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidCode
 from regsvc.core.shared_lookup import SharedLookup

@@ -18,7 +18,7 @@ from regsvc.auth.api_tokens import ApiTokens, TokenRecord
 from regsvc.auth.entitlement import MadeByRight, Principal
 from regsvc.auth.team_accounts import TeamAccounts
 from regsvc.core import errors
-from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.errors import InvalidField
 from regsvc.core.rights import MAX_TOKEN_NAME, NOT_FOR_TOKENS, USUAL_DAYS, Permission, parse_permissions
 from regsvc.database.audit import Actor

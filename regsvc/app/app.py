@@ -38,8 +38,8 @@ from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.auth.team_accounts import TeamAccounts
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
+from regsvc.core.addresses import VerifiedSession
 from regsvc.core.bounded_pool import BoundedPool
-from regsvc.core.caller import VerifiedSession
 from regsvc.core.clock import ClockWatch
 from regsvc.core.email_address import EmailPolicy, parse_email
 from regsvc.core.i18n import load_translations

@@ -26,8 +26,7 @@ from regsvc.doctor import last_checkup
 from regsvc.http import openapi
 from regsvc.http.call import Call
 from regsvc.http.route import Features, Route
-from regsvc.legacy.aliases import with_aliases
-from regsvc.legacy.routes import legacy_routes
+from regsvc.legacy.routes import legacy_routes, with_aliases
 from regsvc.notifications.mail import history as mail_history
 from regsvc.registration import public_config, registration
 from regsvc.registration.applications import changes as application_changes

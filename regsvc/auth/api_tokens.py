@@ -14,7 +14,7 @@ from peewee import IntegrityError
 
 from regsvc.auth.entitlement import Entitlements, OpenThing, Origin, find_cause, find_rights
 from regsvc.auth.rate_limits import MemoryLimits
-from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, InvalidField, NoSuchToken, TokenNameTaken, Unauthorized
 from regsvc.core.rights import (

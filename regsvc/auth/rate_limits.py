@@ -18,8 +18,7 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from regsvc.config.live import LiveConfig
-from regsvc.core.addresses import NETWORK_FACTOR, is_in_networks, limit_key, network_key
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import NETWORK_FACTOR, Caller, is_in_networks, limit_key, network_key
 from regsvc.core.clock import SKEW, Clock
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import RateLimited, Refusal

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from regsvc.auth.entitlement import EndCause, MakerState, OpenThing, Origin, find_cause
 from regsvc.auth.keys import SigningKeys
-from regsvc.core.caller import Audience, Caller, VerifiedSession
+from regsvc.core.addresses import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.core.rights import NO_RIGHTS, Permission, Rights, Team
 from regsvc.database import models
 from regsvc.database.audit import Actor, Audit
-from regsvc.database.bulk import redate, upsert_query
+from regsvc.database.bulk import PreparedQuery, redate, slot, upsert_query
 from regsvc.database.engine import catch_up
 from regsvc.database.models import KnownClient
-from regsvc.database.prepared import PreparedQuery, slot
 
 if TYPE_CHECKING:
     from jwt.types import Options

@@ -19,14 +19,13 @@ from peewee import fn
 
 from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce, parse_row_id
 from regsvc.auth.rate_limits import MemoryLimits
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidCode, RateLimited
 from regsvc.core.units import RateLimit
-from regsvc.database.bulk import redate
+from regsvc.database.bulk import PreparedQuery, redate, slot
 from regsvc.database.engine import catch_up
 from regsvc.database.models import Verification
-from regsvc.database.prepared import PreparedQuery, slot
 
 Purpose = Literal["register", "change_email", "unlink"]
 

@@ -53,9 +53,8 @@ from regsvc.runtime.updates import POLL_INTERVAL as UPDATE_INTERVAL
 from regsvc.team_chat.platform import ONEBOT_PATH
 from regsvc.users.retention import Retention
 from regsvc.users.signals import copy_addresses
-from regsvc.web.docs_page import DOCS
 from regsvc.web.host_front_end import front_end_rules
-from regsvc.web.pages import CHAT_PAGE, OWN_PAGES, PAGES
+from regsvc.web.pages import CHAT_PAGE, DOCS, OWN_PAGES, PAGES
 
 if TYPE_CHECKING:
     from regsvc.doctor.checkup import Checkup

@@ -1,16 +1,22 @@
-"""IP addresses and hosts: which are loopback or public, which one a request came from, and where the game server is."""
+"""IP addresses and hosts: which are loopback or public, which one a request came from, and where the game server is.
+
+`Caller` is what the HTTP layer passes on to services.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from plugin_bridge.server.files import read_server_properties
+from regsvc.core.rights import NO_RIGHTS, Rights
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -228,3 +234,56 @@ def find_game_address(written: str, properties: Path | None) -> GameAddress | No
         return None
     found = read_server_properties(properties)
     return GameAddress(connect_host(found.server_ip), found.server_port)
+
+
+Audience = Literal["user", "admin", "token"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The client of a request, as far as the connection and its headers say.
+
+    `address` is the client's address as text (see `client_address`), `limit_key` the key under which rate limits
+    count it, `language` one that has translations, `request_id` the id in the reply and in the log.
+    """
+
+    address: str
+    limit_key: str
+    language: str
+    request_id: str
+
+    @property
+    def network_key(self) -> str:
+        """The key of the client's network, where a limit must hold for all its addresses together."""
+        return network_key(self.address)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedSession:
+    """An access token that was verified for this request.
+
+    `audience` is what the token was issued for, `rights` what its owner may do with it on admin routes right now,
+    `started_at` and `expires_at` are UTC, `language` the user's stored language (None: none stored),
+    `token_generation` the user's when the session was verified. Of an API token, `username` is its name with that of
+    its maker, as the audit log shows it, and `maker` the maker's; else `maker` is empty.
+    """
+
+    jti: str
+    user_id: int
+    username: str
+    audience: Audience
+    expires_at: datetime
+    language: str | None
+    started_at: datetime
+    token_generation: int
+    rights: Rights = NO_RIGHTS
+    maker: str = ""
+    token_id: int | None = None
+    """Of an API token."""
+    has_second_factor: bool = False
+    """Whether its login showed one; of an API token, whether its maker had."""
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether its owner may use any admin route with it right now."""
+        return bool(self.rights.permissions)

@@ -37,8 +37,7 @@ from regsvc.auth.entitlement import Principal
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
-from regsvc.core.addresses import limit_key
-from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.addresses import Caller, VerifiedSession, limit_key
 from regsvc.core.errors import (
     Category,
     InternalServerError,

@@ -18,8 +18,7 @@ from tornado.routing import Matcher
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from regsvc.config.live import LiveConfig
-from regsvc.core.addresses import limit_key
-from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.addresses import Caller, VerifiedSession, limit_key
 from regsvc.core.errors import Category, Refusal
 from regsvc.http.call import BaseHandler
 from regsvc.runtime.event_streams import Event, EventStreams

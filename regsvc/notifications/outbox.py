@@ -22,9 +22,8 @@ from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.units import format_duration
-from regsvc.database.bulk import insert_rows, select_rows, shift
+from regsvc.database.bulk import PreparedQuery, insert_rows, select_rows, shift, slot
 from regsvc.database.models import OutboxEntry
-from regsvc.database.prepared import PreparedQuery, slot
 
 log = logging.getLogger(__name__)
 

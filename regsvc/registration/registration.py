@@ -23,7 +23,7 @@ from regsvc.auth.rate_limits import REGISTRATIONS, DurableLimits, LimitCheck, Sh
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, PROOF_LIFETIME, CodeOrProof, VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.core.errors import ChatLinkRequired, InvalidCode, InvalidField, LinkTokenInvalid, RateLimited, Refusal

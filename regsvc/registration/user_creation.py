@@ -25,7 +25,7 @@ from regsvc.sync.effects import Effects, intent_effects
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account, UserRecord
 from regsvc.sync.rules import request_row
-from regsvc.users.email_owners import claim
+from regsvc.users.credential_rules import claim
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import DecisionDetails, Transitions
 

@@ -21,7 +21,7 @@ from msgspec import Meta
 from peewee import fn
 
 from regsvc.core import errors
-from regsvc.core.caller import VerifiedSession
+from regsvc.core.addresses import VerifiedSession
 from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import Refusal, TooManyStreams
 from regsvc.core.rights import Permission

@@ -18,7 +18,7 @@ from regsvc.database.bulk import insert_rows, update_rows
 from regsvc.database.models import OPEN, PROVISION, PluginState, Session, SyncRecord, User
 from regsvc.notifications.rcon import Cause, RconQueue
 from regsvc.sync.records import NO_INTENT, Account, SyncValues, UserRecord
-from regsvc.users.email_owners import Claimant, grant_unverified
+from regsvc.users.credential_rules import Claimant, grant_unverified
 from regsvc.users.password_notices import PasswordChange, PasswordNotices
 from regsvc.users.transitions import Transitions
 

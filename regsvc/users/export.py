@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.core import errors
-from regsvc.core.caller import VerifiedSession
+from regsvc.core.addresses import VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Unauthorized
 from regsvc.database.audit import AUTOMATED_ACTORS, Audit, AuditRecord

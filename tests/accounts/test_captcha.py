@@ -23,8 +23,8 @@ from regsvc.accounts.captcha_pictures import render
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.config.sections import CaptchaSection
 from regsvc.core import errors
+from regsvc.core.addresses import Caller
 from regsvc.core.bounded_pool import BoundedPool
-from regsvc.core.caller import Caller
 from regsvc.core.units import RateLimit
 from tests.support.manual_clock import ManualClock
 

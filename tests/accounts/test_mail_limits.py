@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.errors import RateLimited
 from tests.support.services import CALLER, PASSWORD, ServiceHarness
 

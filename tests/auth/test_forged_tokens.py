@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from regsvc.auth.keys import SigningKeys
 from regsvc.auth.sessions import Sessions
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.errors import Unauthorized
 from regsvc.database.models import User
 from tests.support.database_fixtures import KEY, MakeSessions

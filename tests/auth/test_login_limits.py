@@ -7,7 +7,7 @@ import pytest
 from regsvc.auth.rate_limits import LoginDelays, LoginLimits, MemoryLimits
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import AuthSection, Config
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
 from tests.support.manual_clock import ManualClock

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from regsvc.auth.sessions import Sessions
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database.models import BANNED, PENDING, AuditEntry, Session, User
 from tests.support.database_fixtures import MakeSessions

@@ -9,7 +9,7 @@ from peewee import Database
 
 from regsvc.auth.keys import SigningKeys
 from regsvc.auth.sessions import Sessions
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database.models import APPROVED, PENDING, AuditEntry, Session, User
 from tests.support.database_fixtures import FORMER_KEY, KEY, InParallel, MakeSessions

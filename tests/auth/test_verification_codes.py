@@ -6,7 +6,7 @@ import pytest
 from peewee import Database
 
 from regsvc.auth.verification_codes import CodeOrProof, VerificationCodes
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.errors import InvalidCode, RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import Verification

@@ -15,7 +15,7 @@ from regsvc.app.context import open_context
 from regsvc.auth.entitlement import Principal
 from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.config.sections import Config
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.clock import now
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import ReapplyLater, UsernameTaken, WrongStatus

@@ -283,7 +283,7 @@ def test_the_sample_config_is_current() -> None:
 
 def test_every_route_has_a_test() -> None:
     """`/api/admin/user/ban` has `test_admin_user_ban.py` below `tests/api`; second names have `test_aliases.py`."""
-    aliases = import_module("regsvc.legacy.aliases").ALIASES
+    aliases = import_module("regsvc.legacy.routes").ALIASES
     paths = {route.path for route in import_module("regsvc.app.routes").ROUTES} - aliases.keys()
     assert paths
     files = {file.stem for file in (ROOT / "tests" / "api").rglob("test_*.py")}

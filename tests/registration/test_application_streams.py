@@ -13,7 +13,7 @@ import pytest
 
 from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.config.sections import Config
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.errors import ApplicationNotFound, DatabaseUnavailable, TooManyStreams
 from regsvc.registration.applications.status import (
     MAX_STREAMS,

@@ -7,7 +7,7 @@ from regsvc.accounts.chat import provider as auth_requests
 from regsvc.accounts.chat.provider import AuthorizationRequests
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.sessions import Sessions
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.errors import InvalidState, Unauthorized
 from regsvc.database.models import BANNED, ChatRequest, Session, User
 from tests.support.database_fixtures import InParallel

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from regsvc.auth.verification_codes import CodeOrProof
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.errors import InvalidAnswer, NotEnabled, QuestionnaireRequired, RateLimited
 from regsvc.database.models import RateLimitWindow, StoredQuestionnaire
 from regsvc.registration.questionnaire.questions import Answer

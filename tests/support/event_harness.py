@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.core.caller import VerifiedSession
+from regsvc.core.addresses import VerifiedSession
 from regsvc.core.rights import EVERYTHING
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker

@@ -23,12 +23,12 @@ from peewee import Database
 
 from regsvc.auth.keys import SigningKeys
 from regsvc.auth.sessions import Sessions
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.rights import Team
 from regsvc.database.audit import Audit
+from regsvc.database.bulk import PreparedQuery, slot
 from regsvc.database.engine import Worker, open_database
 from regsvc.database.models import APPROVED, PENDING, User, bind_models
-from regsvc.database.prepared import PreparedQuery, slot
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer

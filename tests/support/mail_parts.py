@@ -15,7 +15,7 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import CodeOrProof, Purpose, VerificationCodes
 from regsvc.config.host_sections import GameSection, HttpSection, ServerSection
 from regsvc.config.sections import Config
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import InvalidCode
 from regsvc.core.i18n import load_translations

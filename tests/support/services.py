@@ -23,7 +23,7 @@ from regsvc.app.context import open_context
 from regsvc.auth.entitlement import Principal
 from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.config.loader import load_config
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.email_address import parse_email
 from regsvc.core.rights import Team
 from regsvc.database.audit import Actor

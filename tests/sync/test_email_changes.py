@@ -7,7 +7,7 @@ import pytest
 from regsvc.accounts.email_addresses import EmailChangeResult
 from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.core import errors
-from regsvc.core.caller import VerifiedSession
+from regsvc.core.addresses import VerifiedSession
 from regsvc.core.email_address import parse_email
 from regsvc.database.models import Link, User
 from tests.support.authme.authme_tables import TableShape

@@ -23,7 +23,7 @@ from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker
 from regsvc.auth.rate_limits import MemoryLimits, StatusRateLimits, client_checks
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof, VerificationCodes
 from regsvc.core import errors
-from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import (
     BadCredentials,

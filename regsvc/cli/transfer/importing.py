@@ -41,7 +41,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.bulk import insert_rows, select_rows
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, StoredQuestionnaire, User
 from regsvc.users.chat_links import ChatAccount
-from regsvc.users.email_owners import claim, may_have
+from regsvc.users.credential_rules import claim, may_have
 from regsvc.users.user_details import QuestionnaireResult
 
 _ADOPTED: Final = "adopted"

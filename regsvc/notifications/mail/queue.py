@@ -12,7 +12,7 @@ from typing import Any, Literal
 from peewee import Database, fn
 
 from regsvc.auth.rate_limits import DurableLimits, LimitCheck, LockedWindows, SharedLimits, in_total
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.clock import SKEW, Clock, is_over
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import MailUnavailable, RateLimited

@@ -50,8 +50,8 @@ from regsvc.core.exceptions import StartupError
 from regsvc.core.i18n import FALLBACK_LANGUAGE, Translations, is_language_tag, normalize_tag
 from regsvc.core.safe_paths import read_text_file
 from regsvc.core.text import strip_invisible
+from regsvc.database.bulk import PreparedQuery, slot
 from regsvc.database.models import AWAITS_REVIEW, PENDING, REJECTED, AskedQuestion, Link, OutboxEntry, Review, User
-from regsvc.database.prepared import PreparedQuery, slot
 from regsvc.notifications.delivery import Drop
 
 MAILS: Final[Mapping[str, frozenset[str]]] = {

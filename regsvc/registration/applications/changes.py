@@ -16,7 +16,7 @@ from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.auth.rate_limits import DurableLimits, LimitCheck, StatusRateLimits
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.core.errors import (
     AnswerTooLate,

@@ -23,8 +23,7 @@ from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
-from regsvc.core.addresses import public_game_address
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller, public_game_address
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.errors import ApplicationNotFound, TooManyStreams
 from regsvc.core.rights import Permission

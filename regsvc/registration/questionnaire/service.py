@@ -26,7 +26,7 @@ from regsvc.auth.rate_limits import DurableLimits, in_total, team_writes
 from regsvc.auth.verification_codes import VerificationCodes, proven_at
 from regsvc.config.sections import QuestionnaireSection
 from regsvc.core import errors
-from regsvc.core.caller import Caller
+from regsvc.core.addresses import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import (
     InvalidField,

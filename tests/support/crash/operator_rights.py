@@ -12,7 +12,7 @@ from typing import Any, Final
 from peewee import ModelSelect
 
 from regsvc.auth.entitlement import Origin, Principal
-from regsvc.core.caller import VerifiedSession
+from regsvc.core.addresses import VerifiedSession
 from regsvc.core.errors import ProtectedOperator, Refusal
 from regsvc.core.rights import Permission, Team
 from regsvc.database.audit import Actor
