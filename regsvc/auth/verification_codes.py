@@ -193,7 +193,8 @@ class VerificationCodes:
         with self._lock:
             self._limits.check(_GUESSES, caller.network_key, self._guesses)
         row = self._find_active(email_key, purpose)
-        if row is None and catch_up(Verification._meta.database):  # another node of a cluster has made it
+        is_code = row is not None and is_same_secret(code.strip(), self.code_of(row))
+        if not is_code and catch_up(Verification._meta.database):  # another node of a cluster may have made a newer one
             row = self._find_active(email_key, purpose)
         if row is not None and self._is_right(row, code, caller):
             return row
