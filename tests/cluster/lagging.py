@@ -62,3 +62,23 @@ def test_a_logout_counts_at_once_where_reads_always_wait(
             reply = pool.submit(partial(careful.get, "/api/user/export", token=token))
             wait_for_query(nodes[1], reply)
         assert reply.result().status == 401
+
+
+def test_a_second_code_is_good_at_every_companion_at_once(
+    place: Place, nodes: Sequence[GaleraNode], companions: Sequence[Companion]
+) -> None:
+    """Where only the first one is known, whose attempts Alice has used up."""
+    here, there, _elsewhere = companions
+    alice = here.newcomer()
+    first = here.code_for(alice.email)
+    for number in range(5):
+        wrong = f"{(int(first) + 1 + number) % 10 ** len(first):0{len(first)}}"
+        assert here.register(alice, code=wrong).json["code"] == "invalid_code"
+    place.wait_for_replication()
+    with ThreadPoolExecutor(1) as pool:
+        with nodes[1].lagging():
+            code = here.code_for(alice.email)
+            assert code != first
+            reply = pool.submit(partial(there.register, alice, code=code))
+            wait_for_query(nodes[1], reply)
+        assert reply.result().status == 201, reply.result().text
