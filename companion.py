@@ -5,6 +5,7 @@ would take most of the time of many others.
 """
 
 import argparse
+import io
 import logging
 import os
 import sys
@@ -25,6 +26,7 @@ _PRIVATE = 0o077
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status."""
+    _take_any_text()
     args = parse(arguments)
     if args.command == "version":
         print(VERSION)
@@ -50,6 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     finally:
         os.umask(umask)
+
+
+def _take_any_text() -> None:
+    """Let names be printed that have characters that the locale lacks, and what is typed be refused by name."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Fixtures that every test may use.
 
 mariadb         a private MariaDB server (session); its tests are skipped, with a message, where there is none
-database        a fresh MariaDB schema and AuthMe's login on it
+database        a fresh MariaDB schema and AuthMe's login on it; where services need our tables, one that was emptied
 database_kind   "sqlite" and "mariadb": a test that uses it, or anything built on it, runs once on each
 authme_shape    the shape of AuthMe's table: FRESH; parametrize this name to cover the others
 game_server     the folder of a made-up game server; `game_dir` is its path
@@ -47,6 +47,7 @@ from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.certificate import Certificate, make_certificate
 from tests.support.crash.crash_tester import CrashTester, open_crash_tester
 from tests.support.daemon import Daemon
+from tests.support.migrated import SpareSchema
 from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.peers.smtp import MailServer
 from tests.support.stack import SpareStack, Stack
@@ -61,6 +62,8 @@ API = TESTS / "api"
 KINDS = ("sqlite", "mariadb")
 EVERY_DATABASE = {"bridge", "bench", "cluster", "database", "faults", "torture"}
 SECONDS_FOR_ASYNC_TESTS = 60.0
+FILLED = {"our_database", "make_services"}
+"""The fixtures that fill the schema of `database` with our tables."""
 
 # Otherwise argparse looks for translations of its words on the disk, a hundred times for each command.
 os.environ["LANGUAGE"] = "C"
@@ -77,10 +80,18 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDBServer]
     server.stop()
 
 
+@pytest.fixture(scope="session")
+def spare_schema(mariadb: MariaDBServer) -> Iterator[SpareSchema]:
+    with closing(SpareSchema(mariadb)) as spare:
+        yield spare
+
+
 @pytest.fixture
-def database(mariadb: MariaDBServer) -> Iterator[Database]:
-    with mariadb.fresh_database() as fresh:
-        yield fresh
+def database(request: pytest.FixtureRequest, mariadb: MariaDBServer) -> Iterator[Database]:
+    is_filled = not FILLED.isdisjoint(request.fixturenames)
+    made = request.getfixturevalue("spare_schema").lent() if is_filled else mariadb.fresh_database()
+    with made as schema:
+        yield schema
 
 
 @pytest.fixture(params=["sqlite", "mariadb"])

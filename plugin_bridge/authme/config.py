@@ -14,8 +14,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import yaml
-
 from plugin_bridge.authme.rules import (
     ANYTHING,
     DEFAULT_NAME_RULE,
@@ -28,6 +26,8 @@ from plugin_bridge.authme.rules import (
     compile_java_pattern,
 )
 from plugin_bridge.hashers import HASHERS, UNSUPPORTED, HashingConfig, find_hasher
+from plugin_bridge.hosts import plain_host, split_host
+from plugin_bridge.java_formats import FormatError, Oddity, describe, parse_yaml
 from plugin_bridge.server.files import require_regular_file
 from plugin_bridge.server.versions import REMOVED_ALGORITHMS, is_fork, is_known_to_authme
 
@@ -68,11 +68,19 @@ class ConfigDocument:
         return value
 
     def text(self, path: str, default: str) -> str:
-        value = _as_text(self.find(path))
+        found = self.find(path)
+        value = None if found is None else describe(found)
         if value is None:
             self.ignore(path)
             return default
         return value
+
+    def word(self, path: str, default: str) -> str:
+        """Return the name of one of several choices, known or not."""
+        if isinstance(self.find(path), list | dict):
+            self.ignore(path)
+            return default
+        return self.text(path, default)
 
     def number(self, path: str, default: int) -> int:
         value = self.find(path)
@@ -93,7 +101,7 @@ class ConfigDocument:
         if not isinstance(value, list):
             self.ignore(path)
             return list(default)
-        return [text for text in map(_as_text, value) if text is not None]
+        return [text for text in (describe(item) for item in value if item is not None) if text is not None]
 
     def values_of(self, record: type[DataclassInstance]) -> dict[str, Any]:
         """Return the fields of `record` that have a path, each read as the type of its default."""
@@ -109,13 +117,6 @@ class ConfigDocument:
         if isinstance(default, int):
             return self.number(path, default)
         return self.text(path, default)
-
-
-def _as_text(value: object) -> str | None:
-    """Return a string, number or boolean as Java writes it; None for everything else."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, (str, int, float)) else None
 
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -251,6 +252,7 @@ class AuthMeConfig:
     prompt_seconds: int = _PROMPT_SECONDS  # for which a player may stand at the login prompt; 0: for ever
     mail: MailAccount = MailAccount()
     ignored: tuple[IgnoredValue, ...] = field(default=(), compare=False)
+    oddities: tuple[Oddity, ...] = field(default=(), compare=False)  # of the file: AuthMe reads it all the same
 
     @property
     def sqlite_file(self) -> Path:
@@ -373,13 +375,14 @@ class AuthMeConfig:
 
 def read_authme_config(path: Path) -> AuthMeConfig:
     """Read a config.yml. Raises `AuthMeConfigError` if it is unreadable or names an impossible table or column."""
-    document = ConfigDocument(load_yaml(path))
+    loaded, oddities = load_yaml(path)
+    document = ConfigDocument(loaded)
     old_salt_column = document.text(_OLD_SALT_COLUMN, ColumnNames().salt)
     columns = ColumnNames(**document.values_of(ColumnNames))
     if document.find("DataSource.mySQLColumnSalt") is None:
         columns = replace(columns, salt=old_salt_column)
-    backend = document.text("DataSource.backend", Backend.SQLITE).upper()
-    password_hash = document.text(PASSWORD_HASH_KEY, "SHA256")
+    backend = document.word("DataSource.backend", Backend.SQLITE).upper()
+    password_hash = document.word(PASSWORD_HASH_KEY, "SHA256")
     if password_hash.upper() in DEPRECATED_ALGORITHMS:
         document.ignore(PASSWORD_HASH_KEY, password_hash)
     configured, legacy = _normalize_algorithms(password_hash, document.texts(LEGACY_HASHES_KEY, ()))
@@ -398,15 +401,20 @@ def read_authme_config(path: Path) -> AuthMeConfig:
         unrestricted_names=tuple(
             sorted({name.lower() for name in document.texts("settings.unrestrictions.UnrestrictedName", ())})
         ),
-        mail=MailAccount(**document.values_of(MailAccount)),
+        mail=_read_mail(document),
+        oddities=oddities,
         **document.values_of(AuthMeConfig),
     )
     _check_names(config, lambda name: f"{path}: {_KEYS[name]}")
+    config = _with_plain_host(config, path)
     return replace(config, ignored=tuple(dict.fromkeys(document.ignored)))
 
 
-def load_yaml(path: Path) -> object:
-    """Read one of AuthMe's files. Raises `AuthMeConfigError` if it is unreadable, or is no YAML with sections."""
+def load_yaml(path: Path) -> tuple[object, tuple[Oddity, ...]]:
+    """Return one of AuthMe's files, and what is odd about it.
+
+    Raises `AuthMeConfigError` if it is unreadable, or is no YAML with sections.
+    """
     try:
         require_regular_file(path)
         with path.open("rb") as file:
@@ -416,20 +424,12 @@ def load_yaml(path: Path) -> object:
     if len(content) > MAX_FILE_BYTES:
         raise AuthMeConfigError(f"{path} is larger than {MAX_FILE_BYTES} bytes; this is not an AuthMe config.")
     try:
-        loaded = yaml.safe_load(content.decode("utf-8-sig"))
-    except yaml.MarkedYAMLError as problem:
-        # Only the line: the parser's own message quotes the text, which may be a password.
-        line = "" if problem.problem_mark is None else f" (line {problem.problem_mark.line + 1})"
-        number = len(content) if problem.problem_mark is None else problem.problem_mark.line
-        written = b"".join(content.splitlines()[number : number + 1])
-        is_tab = b"\t" in written[: len(written) - len(written.lstrip())]
-        reason = ": a tab is used where YAML needs spaces" if is_tab else ""
-        raise AuthMeConfigError(f"{path} is not valid YAML{line}{reason}.") from None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise AuthMeConfigError(f"{path} is not valid YAML in UTF-8.") from None
+        loaded, oddities = parse_yaml(content)
+    except FormatError as problem:
+        raise AuthMeConfigError(f"{path} is not valid YAML ({problem}).") from None
     if not isinstance(loaded, dict):
         raise AuthMeConfigError(f"{path} is not an AuthMe config: it has no sections.")
-    return loaded
+    return loaded, oddities
 
 
 def _read_port(document: ConfigDocument, path: Path) -> int:
@@ -437,6 +437,28 @@ def _read_port(document: ConfigDocument, path: Path) -> int:
     if re.fullmatch(r"[0-9]{1,5}", text) is None:
         raise AuthMeConfigError(f"{path}: DataSource.mySQLPort must be a port number.")
     return int(text)
+
+
+def _with_plain_host(config: AuthMeConfig, path: Path) -> AuthMeConfig:
+    """Return the config with the host as a look-up wants it; AuthMe puts it into an address of JDBC, as it is.
+
+    Several hosts, to which JDBC turns one after the other, stay as they are. Raises `AuthMeConfigError` for one that
+    AuthMe cannot reach, either.
+    """
+    if "," in config.host:
+        return config
+    try:
+        host, port = split_host(config.host.strip() or "localhost")
+    except ValueError:
+        raise AuthMeConfigError(f"{path}: {_KEYS['host']} must be a name or an IP address alone.") from None
+    if port is not None:
+        raise AuthMeConfigError(f"{path}: {_KEYS['host']} must not have a port, which belongs to {_KEYS['port']}.")
+    return replace(config, host=host)
+
+
+def _read_mail(document: ConfigDocument) -> MailAccount:
+    account = MailAccount(**document.values_of(MailAccount))
+    return replace(account, host=plain_host(account.host))
 
 
 def _normalize_algorithms(configured: str, legacy: Iterable[str]) -> tuple[str, tuple[str, ...]]:
@@ -665,7 +687,7 @@ def find_strangers_text(config: AuthMeConfig) -> StrangersText | None:
     for language in (config.messages_language, _FALLBACK_LANGUAGE):
         file = config.source.parent / "messages" / f"messages_{Path(language).name}.yml"
         try:
-            text = ConfigDocument(load_yaml(file)).find(key)
+            text = ConfigDocument(load_yaml(file)[0]).find(key)
         except AuthMeConfigError:
             continue  # AuthMe takes the other file if there is none
         return StrangersText(file, key, text) if isinstance(text, str) else None

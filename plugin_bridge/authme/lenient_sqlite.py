@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from peewee import SqliteDatabase
 
-UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
-"""Replaces bytes that are not UTF-8."""
+from plugin_bridge.text import UNREADABLE
 
 as_text: Final[Callable[[bytes], str]] = methodcaller("decode", "utf-8", "replace")
 """Decodes UTF-8, with U+FFFD for invalid bytes."""

@@ -9,13 +9,13 @@ note behind for an operator who quits in a vehicle, or while an ender pearl flie
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
+from plugin_bridge.java_formats import parse_json
 from plugin_bridge.server.files import find_stamp, read_bounded
 
 T = TypeVar("T")
@@ -154,8 +154,8 @@ class LimboNotes:
 def _read(path: Path, parse: Callable[[Any], T]) -> T | None:
     """Return what the file says; None while it is half-written or cannot be read."""
     try:
-        return parse(json.loads(read_bounded(path).decode("utf-8-sig")))
-    except (OSError, ValueError, TypeError, RecursionError):
+        return parse(parse_json(read_bounded(path))[0])
+    except (OSError, ValueError, TypeError):
         return None
 
 

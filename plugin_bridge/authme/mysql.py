@@ -8,7 +8,14 @@ from typing import Any, Final
 from peewee import Database, DatabaseError, OperationalError
 
 from plugin_bridge.authme.config import IDENTIFIER
-from plugin_bridge.authme.players import PlayerExists, PlayerRefused, PlayerRow, PlayersUnavailable, WriteResult
+from plugin_bridge.authme.players import (
+    PlayerExists,
+    PlayerRefused,
+    PlayerRow,
+    PlayersUnavailable,
+    WriteResult,
+    turkish_spellings,
+)
 from plugin_bridge.authme.table import (
     NUMBERS,
     AuthMePlayers,
@@ -32,7 +39,7 @@ from plugin_bridge.authme.table_checksums import (
     find_name_index,
 )
 
-NOT_IN_CHARSET: Final = {1267, 1271}
+NOT_IN_CHARSET: Final = {1267, 1270, 1271}
 _WRITES_PER_STATEMENT: Final = 500
 _MARIADB_DOES_NOT_WAIT: Final = "/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */"
 """A comment to MySQL, where the shortest time-out is a second."""
@@ -220,7 +227,7 @@ class MySqlPlayers(AuthMePlayers):
 
     _mark = "%s"
     _greatest = "GREATEST"
-    _collides = "{} = %s"
+    _collides = "{}"
 
     @property
     def shares_transactions(self) -> bool:  # type: ignore[override]
@@ -343,11 +350,14 @@ class MySqlPlayers(AuthMePlayers):
         return ids if least >= 0 and ids.shift <= MAX_SHIFT else None
 
     def find_colliding(self, key: str) -> PlayerRow | None:
-        try:
-            return super().find_colliding(key)
-        except OperationalError as error:
-            if error.args[0] not in NOT_IN_CHARSET:
-                raise
+        spellings = turkish_spellings(key)
+        while spellings:
+            try:
+                return self._find_row(spellings)
+            except OperationalError as error:
+                if error.args[0] not in NOT_IN_CHARSET:
+                    raise
+            spellings = spellings[:1] if len(spellings) > 1 else []  # a charset without ı has no name with it
         return None
 
     def _connect(self) -> None:

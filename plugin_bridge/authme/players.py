@@ -7,15 +7,17 @@ import ipaddress
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, product
 
-from plugin_bridge.authme.lenient_sqlite import UNREADABLE
 from plugin_bridge.authme.table_checksums import Bucket, SharedTable, TableScan
+from plugin_bridge.text import UNREADABLE
 
 NO_EMAIL = "your@email.com"
 LOCK_PREFIX = "!locked!"
 OLDEST_MS = 100_000_000_000
 """A time below this (1973 in milliseconds) was written in seconds, or never set."""
 _MAX_LOCK_LENGTH = 255
+_MIXED_SPELLINGS = 4
 
 
 class PlayersUnavailable(Exception):
@@ -166,6 +168,17 @@ def is_findable(username: str) -> bool:
     return username == plain and plain.isprintable() and plain != "" and UNREADABLE not in plain
 
 
+def turkish_spellings(key: str) -> list[str]:
+    """Return a lower-case name and what AuthMe makes of its spellings in capitals where Java's locale is Turkish.
+
+    Java lower-cases I to a dotless ı there, and in Azeri. Of names with many an i not all mixtures are returned.
+    """
+    *first, last = key.split("i", _MIXED_SPELLINGS)
+    letters = product("iı", repeat=len(first))
+    mixed = ["".join(chain.from_iterable(zip(first, each, strict=True))) for each in letters]
+    return [start + end for end in dict.fromkeys((last, last.replace("i", "ı"))) for start in mixed]
+
+
 def java_address(ip: str | None) -> str | None:
     """Return the address as AuthMe writes and compares it: IPv6 in eight groups, no leading zeros. None if invalid."""
     if ip is None:
@@ -216,7 +229,10 @@ class Players(ABC):
 
     @abstractmethod
     def find_colliding(self, key: str) -> PlayerRow | None:
-        """Return the row that prevents a new one of this name (the same one to the table's collation), or None."""
+        """Return the row that prevents a new one of this name, or None.
+
+        It is the same one to the table's collation, or to AuthMe under a Java whose locale is Turkish.
+        """
 
     @abstractmethod
     def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:

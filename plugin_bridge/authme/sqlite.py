@@ -17,7 +17,7 @@ from peewee import DatabaseError
 from peewee import __exception_wrapper__ as translating_exceptions  # type: ignore[attr-defined]
 
 from plugin_bridge.authme.config import ColumnNames
-from plugin_bridge.authme.lenient_sqlite import UNREADABLE, LenientSqlite, is_exactly
+from plugin_bridge.authme.lenient_sqlite import LenientSqlite, is_exactly
 from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable, WriteResult
 from plugin_bridge.authme.table import (
     NUMBERS,
@@ -30,6 +30,7 @@ from plugin_bridge.authme.table import (
     write_alone,
 )
 from plugin_bridge.authme.table_checksums import COMPARED_FIELDS, FileVersion, TableScan, row_ranges, scan_table
+from plugin_bridge.text import UNREADABLE
 
 _MAX_SECONDS: Final = 0.02
 """A transaction ends after this time: AuthMe writes for the server's main thread, which waits."""
@@ -131,7 +132,7 @@ class SqlitePlayers(AuthMePlayers):
 
     _mark = "?"
     _greatest = "MAX"
-    _collides = "LOWER({}) = ?"
+    _collides = "LOWER({})"
 
     def __init__(self, path: Path, table: str, columns: ColumnNames, busy_timeout: timedelta) -> None:
         uri = f"file:{quote(str(path.absolute()))}?mode=rw"

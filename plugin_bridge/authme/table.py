@@ -29,6 +29,7 @@ from plugin_bridge.authme.players import (
     RowUpdate,
     RowWrite,
     WriteResult,
+    turkish_spellings,
 )
 
 Value = str | int | None
@@ -289,7 +290,7 @@ class AuthMePlayers(Players):
     _greatest: str
     """Function for the greater of two numbers."""
     _collides: str
-    """Condition for rows that would prevent a new one of a name, with the column of names in braces."""
+    """Expression that is equal for names of which there may be one row, with the column of names in braces."""
 
     def __init__(
         self,
@@ -308,9 +309,14 @@ class AuthMePlayers(Players):
         self._layout: TableLayout | None = None
 
     def find_colliding(self, key: str) -> PlayerRow | None:
+        return self._find_row(turkish_spellings(key))
+
+    def _find_row(self, spellings: Sequence[str]) -> PlayerRow | None:
+        """Return the row that the table takes for one of these names, or None."""
         with self._open_table() as layout:
-            sql = f"{layout.select} WHERE {self._collides.format(layout.columns['username'])} LIMIT 1"
-            rows = player_rows(self._query(sql, (key,)), layout.lock_group)
+            marks = ", ".join([self._mark] * len(spellings))
+            sql = f"{layout.select} WHERE {self._collides.format(layout.columns['username'])} IN ({marks}) LIMIT 1"
+            rows = player_rows(self._query(sql, spellings), layout.lock_group)
         return rows[0] if rows else None
 
     def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:

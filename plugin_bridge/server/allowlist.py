@@ -15,14 +15,13 @@ import json
 import os
 import re
 import time
-import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Final, NamedTuple
 
-from plugin_bridge.server.files import ServerFileError, find_stamp, read_bounded
+from plugin_bridge.server.files import ServerFileError, find_stamp, find_uuid, parse_list, read_bounded
 from plugin_bridge.server.rcon import (
     LIST_ALLOWED,
     RconAddress,
@@ -130,7 +129,8 @@ class AllowlistFile:
         added = {entry.uuid: entry for entry in add}
         taken = remove | added.keys()
         kept = [found for found in items if _uuid_of(found) not in taken]
-        document = kept + [{"uuid": entry.uuid, "name": entry.name} for entry in added.values()]
+        ours = [{"uuid": entry.uuid, "name": entry.name} for entry in added.values()]
+        document = sorted([*kept, *ours], key=_stops_the_game)
         path = self.path.resolve()  # of a link, the file that it names is replaced
         temporary = path.with_name(_TEMPORARY.format(path.name))
         replaced = path.open("rb") if stamp is not None else None
@@ -160,7 +160,7 @@ class AllowlistFile:
                 items = _parse(content)
                 if find_stamp(self.path) == stamp:
                     return content, items, stamp
-            except (OSError, ValueError, RecursionError) as problem:
+            except (OSError, ValueError) as problem:
                 if attempt == _TRIES:
                     raise _error(self.path, problem) from problem
             time.sleep(_PAUSE)
@@ -224,7 +224,7 @@ def _read_whole(file: BinaryIO, before: bytes) -> bytes:
     for _attempt in range(_TRIES):
         file.seek(0)
         content = file.read(MAX_BYTES)
-        with suppress(ValueError, RecursionError):
+        with suppress(ValueError):
             _parse(content)
             return content
         time.sleep(_PAUSE)
@@ -233,21 +233,20 @@ def _read_whole(file: BinaryIO, before: bytes) -> bytes:
 
 def _parse(content: bytes) -> list[Any]:
     """Return the items of the list, whatever they are. Raises ValueError."""
-    document = json.loads(content.decode("utf-8-sig"))
-    if not isinstance(document, list):
-        raise ValueError("it is not a list")
-    return document
+    return parse_list(content)[0]
+
+
+def _stops_the_game(item: Any) -> bool:
+    """Return whether the game reads neither this item nor any behind it."""
+    return not isinstance(item, dict) or any(
+        key in item and not isinstance(item[key], str | int | float) for key in ("uuid", "name")
+    )
 
 
 def _uuid_of(item: Any) -> str | None:
     """Return the UUID of an item of the list; None: it has none that the game accepts, and the game ignores it."""
     written = item.get("uuid") if isinstance(item, dict) else None
-    if not isinstance(written, str) or _USUAL.fullmatch(written):
-        return written if isinstance(written, str) else None
-    try:
-        return str(uuid.UUID(written))
-    except ValueError:
-        return None
+    return written if isinstance(written, str) and _USUAL.fullmatch(written) else find_uuid(written)
 
 
 def _entries_of(items: Iterable[Any]) -> Iterable[Entry]:

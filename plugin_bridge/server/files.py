@@ -6,17 +6,18 @@ Only regular files are read: a host may name a pipe, which would be waited for w
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import re
 import stat
 import threading
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, fields
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
+
+from plugin_bridge.hosts import plain_host
+from plugin_bridge.java_formats import Oddity, parse_json, parse_properties
 
 
 def require_regular_file(file: Traversable) -> None:
@@ -37,6 +38,9 @@ _LONGEST_NAME = 255
 
 # Changes with the file: inode, size, modification time, change time. None: the file does not exist.
 _Stamp = tuple[int, int, int, int] | None
+_UUID = re.compile("[0-9a-fA-F]{1,15}(?:-[0-9a-fA-F]{1,15}){4}")
+_UUID_LENGTH = 36
+_UUID_PARTS = (8, 4, 4, 4, 12)
 _UNKNOWN = "unknown"  # in place of a stamp: before the first look, or when `stat` fails
 _NO_FILE = "no file"
 
@@ -134,7 +138,7 @@ def _flag(text: str, default: bool) -> bool:
 
 
 def _whole_number(text: str, default: int) -> int:
-    return int(text) if re.fullmatch(r"\s*[+-]?[0-9]{1,9}\s*", text) else default
+    return int(text) if re.fullmatch(r"[ \t\f]*[+-]?[0-9]{1,9}[ \t\f]*", text) else default
 
 
 def _port(text: str, default: int) -> int:
@@ -151,7 +155,7 @@ def _text(text: str, default: str) -> str:
 
 
 def _address(text: str, default: str) -> str:
-    return text.strip()
+    return plain_host(text.strip())
 
 
 def _key(name: str, default: Any, parse: Callable[[str, Any], object], *, is_secret: bool = False) -> Any:
@@ -187,7 +191,7 @@ class ServerProperties:
 def read_server_properties(path: Path) -> ServerProperties:
     """Read the file, with the server's default for each missing or unusable value. Raises `ServerFileError`."""
     try:
-        found = _parse_properties(_decode(read_bounded(path)))
+        found = parse_properties(read_bounded(path))
     except (OSError, ValueError) as problem:
         raise ServerFileError(f"{path} cannot be read: {_reason_of(problem)}") from problem
     keys = {part.metadata["key"]: part for part in fields(ServerProperties)}
@@ -258,12 +262,52 @@ def read_bounded(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
     return content
 
 
+def parse_list(content: bytes) -> tuple[list[Any], tuple[Oddity, ...]]:
+    """Return the items of one of the game's lists, whatever they are, and what is odd. Raises ValueError."""
+    items, oddities = parse_json(content)
+    if not isinstance(items, list):
+        raise ValueError("it is not a list")
+    return items, oddities
+
+
+@dataclass(frozen=True, slots=True)
+class ListState:
+    """State of one of the game's lists that can be read. `ignored` names the entries that the game leaves out."""
+
+    oddities: tuple[Oddity, ...]
+    ignored: tuple[str, ...]
+
+
+def examine_list(path: Path) -> ListState:
+    """Return what is odd about ops.json or whitelist.json. Raises OSError and ValueError."""
+    items, oddities = parse_list(read_bounded(path))
+    ignored = [(number, item) for number, item in enumerate(items, 1) if not _is_entry(item)]
+    return ListState(oddities, tuple(_name_entry(number, item) for number, item in ignored))
+
+
+def _is_entry(item: Any) -> bool:
+    """Return whether the game takes an item of a list; one without a level is of ops.json or of another list."""
+    return (
+        isinstance(item, dict)
+        and find_uuid(item.get("uuid")) is not None
+        and _is_name(item.get("name"))
+        and ("level" not in item or _level_of(item["level"], is_whole=True) is not None)
+    )
+
+
+def _is_name(written: Any) -> bool:
+    """Return whether this may be a player's name; no database would take a lone surrogate."""
+    return isinstance(written, str) and len(written.strip()) <= _LONGEST_NAME and written.strip().isprintable()
+
+
+def _name_entry(number: int, item: Any) -> str:
+    name = item.get("name") if isinstance(item, dict) else None
+    return f"{number} ({name})" if isinstance(name, str) and _is_name(name) else str(number)
+
+
 def _read_ops(path: Path) -> list[Any]:
     """Return the entries. Raises OSError, and ValueError if it is not a list."""
-    entries = json.loads(read_bounded(path).decode("utf-8-sig"))
-    if not isinstance(entries, list):
-        raise ValueError("it is not a list")
-    return entries
+    return parse_list(read_bounded(path))[0]
 
 
 def _list_operators(entries: Iterable[Any]) -> dict[str, ListedOperator]:
@@ -275,23 +319,22 @@ def _list_operators(entries: Iterable[Any]) -> dict[str, ListedOperator]:
     """
     listed: dict[str, ListedOperator] = {}
     for entry in entries:
-        if not isinstance(entry, dict) or not isinstance(name := entry.get("name"), str):
+        if not isinstance(entry, dict) or not _is_name(entry.get("name")):
             continue
-        name = name.strip()
-        if len(name) > _LONGEST_NAME or not name.isprintable():  # no player's; no database would take a lone surrogate
-            continue
-        key, uuid_ = name.lower(), _uuid_of(entry.get("uuid"))
+        name = entry["name"].strip()
+        key, uuid_ = name.lower(), find_uuid(entry.get("uuid"))
         level = _level_of(entry.get("level", None if "uuid" not in entry else LOWEST_LEVEL), is_whole="uuid" in entry)
         if level is not None and (key not in listed or level > listed[key].level):
             listed[key] = ListedOperator(name, level, uuid_)
     return listed
 
 
-def _uuid_of(written: object) -> str | None:
-    try:
-        return str(uuid.UUID(written)) if isinstance(written, str) else None
-    except ValueError:
+def find_uuid(written: object) -> str | None:
+    """Return a UUID in small letters with dashes, as Java reads it; None: it is none, as without dashes."""
+    if not isinstance(written, str) or len(written) > _UUID_LENGTH or not _UUID.fullmatch(written):
         return None
+    parts = [int(part, 16) for part in written.split("-")]
+    return "-".join(f"{part % 16**size:0{size}x}" for part, size in zip(parts, _UUID_PARTS, strict=True))
 
 
 def _level_of(written: object, *, is_whole: bool) -> int | None:
@@ -302,55 +345,3 @@ def _level_of(written: object, *, is_whole: bool) -> int | None:
         return max(0, min(int(float(written)), HIGHEST_LEVEL))
     except (ValueError, OverflowError):
         return None
-
-
-def _decode(content: bytes) -> str:
-    """Decode UTF-8, which newer servers write, or else Latin-1; the game tries them in this order too."""
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("latin-1")
-
-
-# Java's format: `key=value`, `key: value` or `key value`; a backslash escapes, or joins lines at the end of one.
-_PAIR = re.compile(r"((?:\\.|[^\\:= \t\f])*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def _parse_properties(text: str) -> dict[str, str]:
-    found = {}
-    for line in _logical_lines(text):
-        pair = _PAIR.match(line)
-        if pair is not None:
-            found[_unescape(pair[1])] = _unescape(pair[2])
-    return found
-
-
-def _logical_lines(text: str) -> Iterator[str]:
-    """Yield the lines without comments and indentation, continued ones joined."""
-    logical, is_continued = "", False
-    for line in re.split(r"\r\n|\r|\n", text):
-        stripped = line.lstrip(" \t\f")
-        if not is_continued and (not stripped or stripped[0] in "#!"):
-            continue
-        backslashes = len(stripped) - len(stripped.rstrip("\\"))
-        is_continued = backslashes % 2 == 1
-        logical += stripped[:-1] if is_continued else stripped
-        if not is_continued:
-            yield logical
-            logical = ""
-    if logical:
-        yield logical
-
-
-def _unescape(text: str) -> str:
-    plain = _ESCAPE.sub(_unescape_one, text)
-    # Java writes a character outside the basic plane as two escapes, one for each surrogate.
-    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _unescape_one(escape: re.Match[str]) -> str:
-    if escape[1]:
-        return chr(int(escape[1], 16))
-    return _CONTROL.get(escape[2], escape[2])

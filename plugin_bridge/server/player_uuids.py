@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import threading
 import uuid
 from collections.abc import Mapping, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
-from plugin_bridge.server.files import PropertiesFile, read_bounded, stamp_of
+from plugin_bridge.java_formats import parse_yaml
+from plugin_bridge.server.files import PropertiesFile, parse_list, read_bounded, stamp_of
 
 log = logging.getLogger(__name__)
 
@@ -158,12 +157,11 @@ def _find(document: Any, *path: str) -> Any:
 def _read_yaml(file: Path) -> Any:
     """Return the document, {} if there is no file, or None if it cannot be read."""
     try:
-        return yaml.safe_load(read_bounded(file)) or {}
+        return parse_yaml(read_bounded(file))[0] or {}
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as problem:
-        # the type alone: the file may hold the proxy's secret, which the parser would quote
-        log.debug("%s cannot be read: %s", file, type(problem).__name__)
+    except (OSError, ValueError) as problem:
+        log.debug("%s cannot be read: %s", file, problem)
         return None
 
 
@@ -171,13 +169,15 @@ def _read_joined(file: Path) -> list[tuple[str, str]]:
     """Return names and UUIDs of the players who joined, the last one first."""
     joined: list[tuple[str, str]] = []
     try:
-        entries = json.loads(read_bounded(file))
-        for entry in entries if isinstance(entries, list) else ():
-            match entry:
-                case {"name": str(name), "uuid": str(written)}:
-                    joined.append((name, str(uuid.UUID(written))))
+        entries = parse_list(read_bounded(file))[0]
     except FileNotFoundError:
-        pass
-    except (OSError, ValueError, RecursionError) as problem:
+        return joined
+    except (OSError, ValueError) as problem:
         log.debug("%s cannot be read: %s", file, problem)
+        return joined
+    for entry in entries:
+        match entry:
+            case {"name": str(name), "uuid": str(written)}:
+                with suppress(ValueError):  # as in the replies of Mojang, which have no dashes
+                    joined.append((name, str(uuid.UUID(written))))
     return joined

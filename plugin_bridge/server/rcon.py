@@ -16,6 +16,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from plugin_bridge.text import decode_text
+
 MAX_COMMAND_BYTES = 1446
 """The server closes the connection when it receives a longer one."""
 
@@ -60,7 +62,7 @@ class RconConnection:
         reply = await self._receive_part(sent_id)
         if len(reply) >= _PART_BYTES:
             reply += await self._receive_rest(sent_id)
-        return reply.decode("utf-8", "replace")
+        return decode_text(reply)
 
     async def log_in(self, password: str) -> None:
         """Authenticate. Raises `RconError`."""

@@ -4,7 +4,6 @@ The protocol: a handshake that asks for the status, a status request, one reply 
 """
 
 import asyncio
-import json
 import re
 import secrets
 import struct
@@ -12,6 +11,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+from plugin_bridge.text import INVISIBLE, decode_json, decode_text
 
 MAX_REPLY_BYTES: Final = 256 * 1024
 """The game itself accepts 32767 characters; replies with mods and icons have been seen to need more."""
@@ -31,7 +32,6 @@ _MAX_TEXT_LENGTH: Final = 1000
 _MAX_DEPTH: Final = 50
 _UUID: Final = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _FORMATTING: Final = re.compile("§.?", re.DOTALL)
-_UNPRINTABLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class ServerUnreachable(Exception):
@@ -165,10 +165,7 @@ def _parse(content: bytes) -> object:
     length, text = _split_number(content)
     if length != len(text):
         raise ValueError("a text of another length than declared")
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("JSON nested too deep") from None
+    return decode_json(text)
 
 
 def read_status(reply: object, latency: float) -> ServerStatus:
@@ -211,7 +208,7 @@ def _texts(component: object, depth: int) -> Iterator[str]:
 def _plain(text: object) -> str:
     if not isinstance(text, str):
         return ""
-    return _UNPRINTABLE.sub("", _FORMATTING.sub("", text))[:_MAX_TEXT_LENGTH].strip()
+    return INVISIBLE.sub("", _FORMATTING.sub("", decode_text(text)))[:_MAX_TEXT_LENGTH].strip()
 
 
 def _uuid(player: dict[str, Any]) -> str:

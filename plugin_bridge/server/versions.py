@@ -264,5 +264,5 @@ def _parse(written: bytes) -> object:
         raise ValueError("plugin.yml is too large")
     try:
         return yaml.load(written.decode("utf-8-sig"), yaml.BaseLoader)  # noqa: S506 - it creates only texts
-    except yaml.YAMLError as problem:
+    except (yaml.YAMLError, RecursionError) as problem:
         raise ValueError(f"plugin.yml is not YAML: {problem}") from problem

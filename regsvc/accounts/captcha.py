@@ -29,7 +29,7 @@ from regsvc.core.addresses import Caller
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Refusal
-from regsvc.http.messages import EpochMilliseconds, Reply, Request, to_reply
+from regsvc.http.messages import Moment, Reply, Request
 from regsvc.http.route import PUBLIC, Routes
 
 if TYPE_CHECKING:
@@ -181,26 +181,25 @@ _TOKEN_BYTES = 18
 _MAX_ANSWER = 64
 
 
-@dataclass(frozen=True, slots=True)
-class CaptchaChallenge:
-    """A challenge for a client: `picture` is a PNG, `token` names the challenge in the answer."""
+class CaptchaWorkReply(Reply, frozen=True, kw_only=True):
+    """A challenge without a picture: a number that a client finds by trying.
 
-    token: str = field(repr=False)
-    picture: bytes = field(repr=False)
-    expires_at: datetime
-    expires_in_seconds: int
+    It is the one from 0 to `maxNumber` for which SHA-256 of the 16 bytes of `salt` and the number, as 4 bytes with the
+    highest first, is `hash`. Its decimal digits are the `captchaAnswer`.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class WorkChallenge:
-    """A challenge without a picture: its answer is the number whose hash with `salt` is `hash` (both hexadecimal)."""
-
-    token: str = field(repr=False)
-    salt: str
-    hash: str
-    max_number: int
-    expires_at: datetime
-    expires_in_seconds: int
+    token: CaptchaToken
+    salt: Annotated[str, Meta(description="Hexadecimal digits.", examples=["00112233445566778899aabbccddeeff"])]
+    hash: Annotated[
+        str,
+        Meta(
+            description="Hexadecimal digits.",
+            examples=["245519264e3aaa1c55ee5d5a13a4692ce59d00ef0ba975eb244d7e5f11558161"],
+        ),
+    ]
+    max_number: Annotated[int, Meta(examples=[250_000])]
+    expires_at: Moment
+    expires_in_seconds: Annotated[int, Meta(description="Seconds until the challenge expires.", examples=[300])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,16 +254,21 @@ class Captchas:
         self._limits = limits
         self._now = now
 
-    async def generate(self, caller: Caller) -> CaptchaChallenge:
+    async def generate(self, caller: Caller) -> CaptchaReply:
         """Return a new challenge. Raises `RateLimited`, and `Overloaded` when too many wait for a picture."""
         with self._pool.reserve():
             self._limits.hit("captcha.picture", caller.network_key, self._config.pictures_per_client)
             puzzle = self._make_puzzle()
             picture = await self._pool.run_reserved(self._render, puzzle.text)
         token, expires_at = self._issue(puzzle.answer, caller)
-        return CaptchaChallenge(token, picture, expires_at, self._valid_seconds)
+        return CaptchaReply(
+            token=token,
+            image=f"data:image/png;base64,{b64encode(picture).decode('ascii')}",
+            expires_at=expires_at,
+            expires_in_seconds=self._valid_seconds,
+        )
 
-    def generate_work(self, caller: Caller) -> WorkChallenge:
+    def generate_work(self, caller: Caller) -> CaptchaWorkReply:
         """Return a new challenge without a picture. Raises `NotEnabled` if the host offers none, and `RateLimited`."""
         if not self._config.without_picture:
             raise errors.NotEnabled
@@ -272,7 +276,14 @@ class Captchas:
         salt, number = secrets.token_bytes(_SALT_BYTES), secrets.randbelow(MAX_NUMBER + 1)
         token, expires_at = self._issue(str(number), caller)
         hash_ = hash_work(salt, number)
-        return WorkChallenge(token, salt.hex(), hash_, MAX_NUMBER, expires_at, self._valid_seconds)
+        return CaptchaWorkReply(
+            token=token,
+            salt=salt.hex(),
+            hash=hash_,
+            max_number=MAX_NUMBER,
+            expires_at=expires_at,
+            expires_in_seconds=self._valid_seconds,
+        )
 
     def _issue(self, answer: str, caller: Caller) -> tuple[str, datetime]:
         """Store a challenge with this answer; return its token and when it expires."""
@@ -351,27 +362,6 @@ class CaptchaProtectedRequest(Request, frozen=True, kw_only=True):
         return CaptchaProof(self.captcha_token, self.captcha_answer)
 
 
-class CaptchaWorkReply(Reply, frozen=True, kw_only=True):
-    """A challenge without a picture: a number that a client finds by trying.
-
-    It is the one from 0 to `maxNumber` for which SHA-256 of the 16 bytes of `salt` and the number, as 4 bytes with the
-    highest first, is `hash`. Its decimal digits are the `captchaAnswer`.
-    """
-
-    token: CaptchaToken
-    salt: Annotated[str, Meta(description="Hexadecimal digits.", examples=["00112233445566778899aabbccddeeff"])]
-    hash: Annotated[
-        str,
-        Meta(
-            description="Hexadecimal digits.",
-            examples=["245519264e3aaa1c55ee5d5a13a4692ce59d00ef0ba975eb244d7e5f11558161"],
-        ),
-    ]
-    max_number: Annotated[int, Meta(examples=[250_000])]
-    expires_at: EpochMilliseconds
-    expires_in_seconds: Annotated[int, Meta(description="Seconds until the challenge expires.", examples=[300])]
-
-
 class CaptchaReply(Reply, frozen=True, kw_only=True):
     """A challenge as an image. It is used up by a wrong answer, and by the one request that a right answer allows."""
 
@@ -383,7 +373,7 @@ class CaptchaReply(Reply, frozen=True, kw_only=True):
             examples=["data:image/png;base64,iVBORw0KGgo="],
         ),
     ]
-    expires_at: EpochMilliseconds
+    expires_at: Moment
     expires_in_seconds: Annotated[int, Meta(description="Seconds until the challenge expires.", examples=[300])]
 
 
@@ -394,9 +384,7 @@ CAPTCHA_REFUSALS: Final = (errors.CaptchaRequired, errors.InvalidCaptcha, errors
 @ROUTES.add("GET", "/api/captcha/generate", PUBLIC, errors.RateLimited)
 async def make_captcha(call: Call, captchas: Captchas) -> CaptchaReply:
     """Create a captcha challenge. This works even if the config requires no captchas."""
-    challenge = await captchas.generate(call.caller)
-    image = f"data:image/png;base64,{b64encode(challenge.picture).decode('ascii')}"
-    return to_reply(CaptchaReply, challenge, image=image)
+    return await captchas.generate(call.caller)
 
 
 @ROUTES.add("GET", "/api/captcha/work", PUBLIC, errors.RateLimited, errors.NotEnabled)
@@ -405,4 +393,4 @@ async def make_captcha_work(call: Call, captchas: Captchas) -> CaptchaWorkReply:
 
     It is answered like a picture's. This works even if the config requires no captchas.
     """
-    return to_reply(CaptchaWorkReply, captchas.generate_work(call.caller))
+    return captchas.generate_work(call.caller)

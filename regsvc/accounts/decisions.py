@@ -296,43 +296,6 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
         raise InvalidField("username")
 
 
-class ApproveRequest(ReviewRequest, frozen=True, kw_only=True):
-    """An approval, of a batch with one choice of the password for all."""
-
-    password_choice: (
-        Annotated[
-            PasswordChoice,
-            Meta(
-                description="The password that counts where an approved user's name was registered anew in the game "
-                "(`plugin` is `returned`); without it that approval is refused (`password_choice_needed`). `keep` the "
-                "one from before, `take` the one it was registered with, or mail the user a `link` to set one, until "
-                "when the row stays locked. Where the player is merely gone (`absent`), `link` keeps the password from "
-                "before from coming back. `take` requires `users.manage`, and mails the user even if `silent`. Ignored "
-                "for registrations under review, whose own password counts.",
-            ),
-        ]
-        | None
-    ) = None
-
-
-class RejectRequest(ReviewRequest, frozen=True, kw_only=True):
-    """A rejection. `mayReapply`: the name is free again at once, not only after `registration.reapply_after`."""
-
-    may_reapply: bool = False
-
-
-class ReopenRequest(ReviewRequest, frozen=True, kw_only=True):
-    """Users who are to wait for review again; with `silent` false they are mailed."""
-
-    silent: bool = True
-
-
-class BanRequest(ReviewRequest, frozen=True, kw_only=True):
-    """A ban until `expiresAt`; null: permanent. If missing, an existing ban keeps its end; a new one has none."""
-
-    expires_at: EpochMilliseconds | UnsetType | None = UNSET
-
-
 class DecisionReply(Reply, frozen=True, kw_only=True):
     """The result for one user."""
 
@@ -382,39 +345,69 @@ MessageKey = Callable[[DecisionResult], str]
     errors.MailUnavailable,
 )
 async def approve(
-    call: Call, decisions: Decisions, mails: MailQueue, request: ApproveRequest
+    call: Call,
+    decisions: Decisions,
+    mails: MailQueue,
+    request: ReviewRequest,
+    *,
+    password_choice: (
+        Annotated[
+            PasswordChoice,
+            Meta(
+                description="The password that counts where an approved user's name was registered anew in the game "
+                "(`plugin` is `returned`); without it that approval is refused (`password_choice_needed`). `keep` the "
+                "one from before, `take` the one it was registered with, or mail the user a `link` to set one, until "
+                "when the row stays locked. Where the player is merely gone (`absent`), `link` keeps the password from "
+                "before from coming back. `take` requires `users.manage`, and mails the user even if `silent`. Ignored "
+                "for registrations under review, whose own password counts.",
+            ),
+        ]
+        | None
+    ) = None,
 ) -> DecisionReply | BulkDecisionReply:
     """Approve a pending or rejected registration, so that the player may join.
 
     A player who is approved already, but was removed from the game or its allowlist, or registered there anew, is let
     in again.
+
+    ApproveRequest: An approval, of a batch with one choice of the password for all.
     """
-    return await change_status(
-        call, decisions, mails, request, "approve", "approved", password_choice=request.password_choice
-    )
+    return await change_status(call, decisions, mails, request, "approve", "approved", password_choice=password_choice)
 
 
 @ROUTES.add("POST", "/api/admin/user/reject", TRANSITIONS["reject"].permission, *DECISION_REFUSALS)
 async def reject(
-    call: Call, decisions: Decisions, mails: MailQueue, request: RejectRequest
+    call: Call, decisions: Decisions, mails: MailQueue, request: ReviewRequest, *, may_reapply: bool = False
 ) -> DecisionReply | BulkDecisionReply:
-    """Reject a pending registration."""
-    return await change_status(call, decisions, mails, request, "reject", "rejected", may_reapply=request.may_reapply)
+    """Reject a pending registration.
+
+    RejectRequest: A rejection. `mayReapply`: the name is free again at once, not only after
+    `registration.reapply_after`.
+    """
+    return await change_status(call, decisions, mails, request, "reject", "rejected", may_reapply=may_reapply)
 
 
 @ROUTES.add("POST", "/api/admin/user/ban", TRANSITIONS["ban"].permission, *DECISION_REFUSALS, errors.RateLimited)
 async def ban(
-    call: Call, decisions: Decisions, mails: MailQueue, request: BanRequest
+    call: Call,
+    decisions: Decisions,
+    mails: MailQueue,
+    request: ReviewRequest,
+    *,
+    expires_at: EpochMilliseconds | UnsetType | None = UNSET,
 ) -> DecisionReply | BulkDecisionReply:
-    """Ban a user, temporarily or permanently, or change a ban."""
-    end = request.expires_at
-    expires_at = None if isinstance(end, UnsetType) else to_datetime(end)
+    """Ban a user, temporarily or permanently, or change a ban.
+
+    BanRequest: A ban until `expiresAt`; null: permanent. If missing, an existing ban keeps its end; a new one has
+    none.
+    """
+    end = None if isinstance(expires_at, UnsetType) else to_datetime(expires_at)
 
     def message(decided: DecisionResult) -> str:
         return "ban_changed" if decided.status_before == decided.status else "banned"
 
     return await change_status(
-        call, decisions, mails, request, "ban", message, expires_at=expires_at, keeps_expiry=end is UNSET
+        call, decisions, mails, request, "ban", message, expires_at=end, keeps_expiry=expires_at is UNSET
     )
 
 
@@ -440,9 +433,12 @@ async def unban(
 
 @ROUTES.add("POST", "/api/admin/user/reopen", TRANSITIONS["reopen"].permission, *DECISION_REFUSALS, errors.RateLimited)
 async def reopen(
-    call: Call, decisions: Decisions, mails: MailQueue, request: ReopenRequest
+    call: Call, decisions: Decisions, mails: MailQueue, request: ReviewRequest, *, silent: bool = True
 ) -> DecisionReply | BulkDecisionReply:
-    """Let a rejected user wait for review again, or, with `users.ban`, an approved one, who may not play until then."""
+    """Let a rejected user wait for review again, or, with `users.ban`, an approved one, who may not play until then.
+
+    ReopenRequest: Users who are to wait for review again; with `silent` false they are mailed.
+    """
     return await change_status(call, decisions, mails, request, "reopen", "reopened")
 
 
@@ -515,13 +511,6 @@ def _outcome(call: Call, decided: DecisionResult, message_key: str | MessageKey)
     }
 
 
-class AskRequest(Request, frozen=True, kw_only=True):
-    """A question to an applicant."""
-
-    username: Username
-    question: Annotated[str, Meta(min_length=1, max_length=MAX_QUESTION, examples=["Which Bob do you know?"])]
-
-
 @ROUTES.add(
     "POST",
     "/api/admin/user/ask",
@@ -530,12 +519,21 @@ class AskRequest(Request, frozen=True, kw_only=True):
     errors.TooManyQuestions,
     errors.RateLimited,
 )
-async def ask(call: Call, mail_queue: MailQueue, decisions: Decisions, request: AskRequest) -> DecisionReply:
+async def ask(
+    call: Call,
+    mail_queue: MailQueue,
+    decisions: Decisions,
+    *,
+    username: Username,
+    question: Annotated[str, Meta(min_length=1, max_length=MAX_QUESTION, examples=["Which Bob do you know?"])],
+) -> DecisionReply:
     """Ask an applicant something: the application stays pending, and waits for the answer (`waitingFor`).
 
     The applicant is mailed a link to it; `warnings` says if they cannot be. A question that is open stays
     open beside another one, and an answer answers both.
+
+    AskRequest: A question to an applicant.
     """
-    asked = await call.run(decisions.ask, request.username, request.question, call.principal)
+    asked = await call.run(decisions.ask, username, question, call.principal)
     mail_queue.wake_all()
     return decision_reply(call, asked, "asked")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta
+from msgspec.structs import replace
 from peewee import Database, IntegrityError
 
 from regsvc.accounts.access import AccountAccess, AccountForUpdate
@@ -24,7 +25,7 @@ from regsvc.core.rights import Team
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import User
-from regsvc.http.messages import Code, CodeProof, Email, Password, Proof, Reply, Request, Warnings, to_reply
+from regsvc.http.messages import Code, CodeProof, Email, Password, Proof, Reply, Warnings
 from regsvc.http.route import PUBLIC, USER, Routes
 from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.sync.reconciler import Reconciler
@@ -42,12 +43,11 @@ ROUTES: Final = Routes()
 # Proof of e-mail addresses: verification codes are mailed on request, and exchanged for proofs that live longer.
 
 
-@dataclass(frozen=True)
-class CodeSent:
-    """Seconds until the next code may be requested, and seconds this one is valid."""
+class SendCodeReply(Reply, frozen=True, kw_only=True):
+    """The code was mailed. The reply does not depend on whether the address has an account."""
 
-    remaining_seconds: int
-    expires_in_seconds: int
+    remaining_seconds: Annotated[int, Meta(description="Seconds until the next code may be requested.", examples=[60])]
+    expires_in_seconds: Annotated[int, Meta(description="Seconds until the code expires.", examples=[300])]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class EmailVerification:
 
     async def send_code(
         self, email: str, purpose: Purpose, caller: Caller, captcha: CaptchaProof = NO_PROOF
-    ) -> CodeSent:
+    ) -> SendCodeReply:
         """Mail a code, or a notice to an address that is taken; the reply does not tell which.
 
         Raises `MailUnavailable`, `RegistrationClosed`, `NotEnabled`, `InvalidEmail`, `DomainNotAllowed`, `RateLimited`
@@ -98,7 +98,7 @@ class EmailVerification:
         if purpose == "unlink" and not self.live.current.chat.platform:
             raise errors.NotEnabled
 
-    def _issue_or_tell(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> CodeSent:
+    def _issue_or_tell(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> SendCodeReply:
         """Issue a code; if it is too early for another, tell the client that requested the last one."""
         try:
             return self._issue(address, purpose, caller)
@@ -108,7 +108,7 @@ class EmailVerification:
             valid = round(self.codes.valid.total_seconds())
             raise errors.RateLimited(refusal.retry_after or 1, fault="code_sent", expires_in_seconds=valid) from None
 
-    def _issue(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> CodeSent:
+    def _issue(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> SendCodeReply:
         with self.database.atomic():
             linked = find_linked_owner(address) if purpose == "unlink" else None
             remaining = self.mail_limits.hit(address.mailbox, caller)
@@ -124,29 +124,7 @@ class EmailVerification:
                 self.mail_queue.send_to(
                     proven, caller.language, "already_registered", user_id=holder.id, verification_id=row_id
                 )
-        return CodeSent(remaining, round(self.codes.valid.total_seconds()))
-
-
-class SendCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
-    """The address to mail a code to, and the purpose of the code."""
-
-    email: Email
-    purpose: Literal["register", "change_email", "unlink"] = "register"
-
-
-class SendCodeReply(Reply, frozen=True, kw_only=True):
-    """The code was mailed. The reply does not depend on whether the address has an account."""
-
-    remaining_seconds: Annotated[int, Meta(description="Seconds until the next code may be requested.", examples=[60])]
-    expires_in_seconds: Annotated[int, Meta(description="Seconds until the code expires.", examples=[300])]
-
-
-class CheckCodeRequest(Request, frozen=True, kw_only=True):
-    """A code, with the address it was mailed to and the purpose it was requested for."""
-
-    email: Email
-    code: Code
-    purpose: Literal["register", "change_email", "unlink"] = "register"
+        return SendCodeReply(remaining_seconds=remaining, expires_in_seconds=round(self.codes.valid.total_seconds()))
 
 
 class CheckCodeReply(Reply, frozen=True, kw_only=True):
@@ -167,12 +145,22 @@ SEND_CODE_REFUSALS: Final = (
 
 
 @ROUTES.add("POST", "/api/verify/send", PUBLIC, *SEND_CODE_REFUSALS)
-async def send_code(call: Call, verification: EmailVerification, request: SendCodeRequest) -> SendCodeReply:
-    """Mail a verification code. The response does not reveal whether the address has an account."""
+async def send_code(
+    call: Call,
+    verification: EmailVerification,
+    request: CaptchaProtectedRequest,
+    *,
+    email: Email,
+    purpose: Purpose = "register",
+) -> SendCodeReply:
+    """Mail a verification code. The response does not reveal whether the address has an account.
+
+    SendCodeRequest: The address to mail a code to, and the purpose of the code.
+    """
     if request.language is not None and request.language not in call.translations.languages:
         raise errors.InvalidField("language")
-    sent = await verification.send_code(request.email, request.purpose, call.caller, request.captcha)
-    return to_reply(SendCodeReply, sent, message=call.message("code_sent"))
+    sent = await verification.send_code(email, purpose, call.caller, request.captcha)
+    return replace(sent, message=call.message("code_sent"))
 
 
 @ROUTES.add(
@@ -187,9 +175,19 @@ async def send_code(call: Call, verification: EmailVerification, request: SendCo
     errors.NotEnabled,
     errors.MailUnavailable,
 )
-async def check_code(call: Call, verification: EmailVerification, request: CheckCodeRequest) -> CheckCodeReply:
-    """Exchange a right code for a proof that lives longer. A wrong code uses up an attempt."""
-    proof = await verification.check_code(request.email, request.purpose, request.code, call.caller)
+async def check_code(
+    call: Call,
+    verification: EmailVerification,
+    *,
+    email: Email,
+    code: Code,
+    purpose: Purpose = "register",
+) -> CheckCodeReply:
+    """Exchange a right code for a proof that lives longer. A wrong code uses up an attempt.
+
+    CheckCodeRequest: A code, with the address it was mailed to and the purpose it was requested for.
+    """
+    proof = await verification.check_code(email, purpose, code, call.caller)
     return CheckCodeReply(proof=proof, expires_in_seconds=round(PROOF_LIFETIME.total_seconds()))
 
 
@@ -197,12 +195,11 @@ async def check_code(call: Call, verification: EmailVerification, request: Check
 # Change of a user's e-mail address: verified by a code, confirmed by the password, announced to the old address.
 
 
-@dataclass(frozen=True)
-class EmailChangeResult:
-    """The address in force now, and warnings about the player's row."""
+class UpdateUserReply(Reply, frozen=True, kw_only=True):
+    """The current, verified e-mail address."""
 
-    email: str
-    warnings: tuple[str, ...]
+    email: Email
+    warnings: Warnings
 
 
 @dataclass(frozen=True)
@@ -227,7 +224,7 @@ class EmailChanges:
 
     async def change_own(
         self, session: VerifiedSession, email: str, given: CodeOrProof, current_password: str | None, caller: Caller
-    ) -> EmailChangeResult:
+    ) -> UpdateUserReply:
         """Change the address of the session's user. Without their password, the session has to be a fresh one.
 
         Operators need theirs in any case: front ends that cannot send it put tokens into addresses, which proxies log.
@@ -252,7 +249,7 @@ class EmailChanges:
 
     def _change(
         self, identity: LoginIdentity, address: EmailAddress, redeem: Callable[[], None], caller: Caller
-    ) -> EmailChangeResult:
+    ) -> UpdateUserReply:
         try:
             _done, warnings = self.access.change(
                 identity.key,
@@ -263,7 +260,7 @@ class EmailChanges:
             if not violates_unique(error):
                 raise
             raise errors.EmailTaken from None
-        return EmailChangeResult(address.display, tuple(sorted(warnings)))
+        return UpdateUserReply(email=address.display, warnings=tuple(sorted(warnings)))
 
     def _change_in_transaction(
         self,
@@ -288,22 +285,6 @@ class EmailChanges:
         locked.intended = self.reconciler.clear_email_conflict(locked.account)
 
 
-class UpdateUserRequest(Request, frozen=True, kw_only=True):
-    """The new e-mail address, with the code that was mailed to it (`purpose: change_email`)."""
-
-    email: Email
-    code: Code | None = None
-    proof: CodeProof | None = None
-    current_password: Password
-
-
-class UpdateUserReply(Reply, frozen=True, kw_only=True):
-    """The current, verified e-mail address."""
-
-    email: Email
-    warnings: Warnings
-
-
 UPDATE_REFUSALS: Final = (
     errors.InvalidEmail,
     errors.DomainNotAllowed,
@@ -316,16 +297,27 @@ UPDATE_REFUSALS: Final = (
 
 
 @ROUTES.add("POST", "/api/user/update", USER, *UPDATE_REFUSALS)
-async def update_user(call: Call, email_changes: EmailChanges, request: UpdateUserRequest) -> UpdateUserReply:
-    """Change your own e-mail address, or verify the current one. The old address is notified."""
-    given = CodeOrProof(request.code, request.proof)
+async def update_user(
+    call: Call,
+    email_changes: EmailChanges,
+    *,
+    email: Email,
+    code: Code | None = None,
+    proof: CodeProof | None = None,
+    current_password: Password,
+) -> UpdateUserReply:
+    """Change your own e-mail address, or verify the current one. The old address is notified.
+
+    UpdateUserRequest: The new e-mail address, with the code that was mailed to it (`purpose: change_email`).
+    """
+    given = CodeOrProof(code, proof)
     if given == NO_CODE_OR_PROOF:
         raise errors.InvalidField("code")
-    return await change_email(call, email_changes, request.email, given, request.current_password)
+    return await change_email(call, email_changes, email, given, current_password)
 
 
 async def change_email(
     call: Call, email_changes: EmailChanges, email: str, given: CodeOrProof, password: str | None
 ) -> UpdateUserReply:
     changed = await email_changes.change_own(call.require_session(), email, given, password, call.caller)
-    return to_reply(UpdateUserReply, changed, message=call.message("email_changed"))
+    return replace(changed, message=call.message("email_changed"))

@@ -6,7 +6,6 @@ The link carries a token in its fragment (after `#`); the token is not stored (`
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -33,16 +32,15 @@ from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows
 from regsvc.database.models import Invitation, User
 from regsvc.http.messages import (
-    EpochMilliseconds,
     InvitationGrant,
     InvitationToken,
     MessageReply,
+    Moment,
     Output,
     Reply,
-    Request,
     to_reply,
 )
-from regsvc.http.route import PUBLIC, Routes
+from regsvc.http.route import PUBLIC, Routes, SentAs
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
@@ -58,18 +56,17 @@ _PURPOSE: Final = "invitation"
 _PATH: Final = "/register"
 
 
-@dataclass(frozen=True)
-class InvitationRecord:
-    """An invitation as the team sees it; never its token. `made_by` is its maker as the audit log shows them."""
+class InvitationFields(Output, frozen=True):
+    """An invitation, without its link."""
 
-    id: int
-    grants: tuple[str, ...]
-    uses: int
-    used: int
-    made_by: str
-    created_at: datetime
-    expires_at: datetime
-    revoked_at: datetime | None
+    id: Annotated[int, Meta(examples=[1])]
+    grants: tuple[InvitationGrant, ...]
+    uses: Annotated[int, Meta(examples=[3])]
+    used: Annotated[int, Meta(examples=[1])]
+    made_by: Annotated[str, Meta(examples=["Olivia"])]
+    created_at: Moment
+    expires_at: Moment
+    revoked_at: Moment | None
 
 
 class Invitations:
@@ -93,7 +90,7 @@ class Invitations:
         *,
         token_id: int | None = None,
         has_second_factor: bool = False,
-    ) -> tuple[str, InvitationRecord]:
+    ) -> tuple[str, InvitationFields]:
         """Make an invitation for so many registrations; return its link, which is possible only now, and its record.
 
         `made_by` is the name of the user with whose right it ends; None: the host. `ends_at`: the end of the API token
@@ -125,7 +122,7 @@ class Invitations:
         token = self._secrets.link_token(int(row.id), row.nonce, _PURPOSE)
         return f"{self._base_url}{_PATH}#invite={token}", _record(row)
 
-    def list_all(self) -> list[InvitationRecord]:
+    def list_all(self) -> list[InvitationFields]:
         """Return the newest 500 invitations, newest first."""
         return [_record(row) for row in Invitation.select().order_by(Invitation.id.desc()).limit(_MAX_LISTED)]
 
@@ -136,7 +133,7 @@ class Invitations:
                 raise NoSuchInvitation
             self._audit.record("invitation.revoked", by, None, {"id": row_id})
 
-    def find(self, token: str) -> InvitationRecord:
+    def find(self, token: str) -> InvitationFields:
         """Return the invitation of this token, which can still be used.
 
         Raises `InvitationInvalid` for a token that is not ours, `InvitationRevoked` (also where its maker has lost the
@@ -154,7 +151,7 @@ class Invitations:
             raise InvitationUsedUp
         return _record(row)
 
-    def redeem(self, invitation: InvitationRecord) -> None:
+    def redeem(self, invitation: InvitationFields) -> None:
         """Use the invitation for a registration, inside the transaction of that; raises as `find` for a lost race."""
         is_open = Invitation.revoked_at.is_null() & (Invitation.used < Invitation.uses)
         used = Invitation.update(used=Invitation.used + 1).where((Invitation.id == invitation.id) & is_open).execute()
@@ -195,16 +192,10 @@ class Invitations:
         return int(open_ones.execute())
 
 
-def _record(row: Invitation) -> InvitationRecord:
+def _record(row: Invitation) -> InvitationFields:
     counts = (row.uses, row.used)
     times = (row.created_at, row.expires_at, row.revoked_at)
-    return InvitationRecord(int(row.id), tuple(row.grants.split()), *counts, row.maker, *times)
-
-
-class InvitationQuery(Request, frozen=True, kw_only=True):
-    """The token of an invitation: the part of its link after `#invite=`."""
-
-    invitation: InvitationToken
+    return InvitationFields(int(row.id), tuple(row.grants.split()), *counts, row.maker, *times)
 
 
 class InvitationReply(Reply, frozen=True, kw_only=True):
@@ -213,7 +204,7 @@ class InvitationReply(Reply, frozen=True, kw_only=True):
     made_by: Annotated[str, Meta(examples=["Olivia"])]
     grants: list[InvitationGrant]
     remaining_uses: Annotated[int, Meta(examples=[3])]
-    expires_at: EpochMilliseconds
+    expires_at: Moment
 
 
 INVITATION_REFUSALS: Final = (
@@ -226,42 +217,18 @@ INVITATION_REFUSALS: Final = (
 
 @ROUTES.add("POST", "/api/invitation/check", PUBLIC, *INVITATION_REFUSALS, errors.RateLimited)
 async def check_invitation(
-    call: Call, status_limits: StatusRateLimits, invitations: Invitations, request: InvitationQuery
+    call: Call, status_limits: StatusRateLimits, invitations: Invitations, *, invitation: InvitationToken
 ) -> InvitationReply:
-    """Show what an invitation grants, before registering with it. Uses up nothing."""
+    """Show what an invitation grants, before registering with it. Uses up nothing.
+
+    InvitationQuery: The token of an invitation: the part of its link after `#invite=`.
+    """
     status_limits.hit(call.address)
-    found = await call.run(invitations.find, request.invitation)
+    found = await call.run(invitations.find, invitation)
     # who has a shell on the host's machine is nobody else's business
     made_by = call.config.server.name if "cli:" in found.made_by else found.made_by
     grants, remaining = list(found.grants), found.uses - found.used
     return to_reply(InvitationReply, found, made_by=made_by, grants=grants, remaining_uses=remaining)
-
-
-class InvitationFields(Output, frozen=True, kw_only=True):
-    """An invitation, without its link."""
-
-    id: Annotated[int, Meta(examples=[1])]
-    grants: list[InvitationGrant]
-    uses: Annotated[int, Meta(examples=[3])]
-    used: Annotated[int, Meta(examples=[1])]
-    made_by: Annotated[str, Meta(examples=["Olivia"])]
-    created_at: EpochMilliseconds
-    expires_at: EpochMilliseconds
-    revoked_at: EpochMilliseconds | None
-
-
-class InvitationsReply(Reply, frozen=True, kw_only=True):
-    """The newest invitations, newest first."""
-
-    invitations: list[InvitationFields]
-
-
-class InviteRequest(Request, frozen=True, kw_only=True):
-    """For how many registrations and days an invitation is, and what the invited need not do."""
-
-    uses: Annotated[int, Meta(ge=1, le=MAX_INVITED, examples=[3])] = 1
-    days: Annotated[int, Meta(ge=1, le=MAX_INVITATION.days, examples=[7])] = USUAL_INVITATION.days
-    grants: Annotated[tuple[InvitationGrant, ...], Meta(max_length=10)] = ()
 
 
 class InviteReply(Reply, frozen=True, kw_only=True):
@@ -271,41 +238,51 @@ class InviteReply(Reply, frozen=True, kw_only=True):
     record: InvitationFields
 
 
-class InvitationIdRequest(Request, frozen=True, kw_only=True):
-    id: Annotated[int, Meta(ge=1, le=2**63 - 1, examples=[1])]
-
-
 @ROUTES.add("GET", "/api/admin/invitations", Permission.USERS_REVIEW)
-async def list_invitations(call: Call, invitations: Invitations) -> InvitationsReply:
-    """List the newest 500 invitations."""
-    found = await call.run(invitations.list_all)
-    return InvitationsReply(invitations=[_invitation_fields(it) for it in found])
+async def list_invitations(
+    call: Call, invitations: Invitations
+) -> Annotated[list[InvitationFields], SentAs("invitations", "InvitationsReply")]:
+    """List the newest 500 invitations.
+
+    InvitationsReply: The newest invitations, newest first.
+    """
+    return await call.run(invitations.list_all)
 
 
 @ROUTES.add("POST", "/api/admin/invitation", Permission.USERS_REVIEW, errors.RateLimited)
-async def invite(call: Call, invitations: Invitations, request: InviteRequest) -> InviteReply:
+async def invite(
+    call: Call,
+    invitations: Invitations,
+    *,
+    uses: Annotated[int, Meta(ge=1, le=MAX_INVITED, examples=[3])] = 1,
+    days: Annotated[int, Meta(ge=1, le=MAX_INVITATION.days, examples=[7])] = USUAL_INVITATION.days,
+    grants: Annotated[tuple[InvitationGrant, ...], Meta(max_length=10)] = (),
+) -> InviteReply:
     """Make a link with which players register. It ends with your right to review, or when you revoke it.
 
     One that is made with an API token ends with the token at the latest.
+
+    InviteRequest: For how many registrations and days an invitation is, and what the invited need not do.
     """
-    if not set(request.grants) <= set(GRANTS):
+    if not set(grants) <= set(GRANTS):
         raise errors.InvalidField("grants")
-    by, lifetime = call.principal, timedelta(days=request.days)
+    by, lifetime = call.principal, timedelta(days=days)
     create = invitations.create
     made_by = by.actor, by.username or None, by.ends_at
     has_factor = by.has_second_factor
     link, record = await call.run(
-        create, request.uses, lifetime, request.grants, *made_by, token_id=by.token_id, has_second_factor=has_factor
+        create, uses, lifetime, grants, *made_by, token_id=by.token_id, has_second_factor=has_factor
     )
-    return InviteReply(message=call.message("invitation_created"), link=link, record=_invitation_fields(record))
+    return InviteReply(message=call.message("invitation_created"), link=link, record=record)
 
 
 @ROUTES.add("POST", "/api/admin/invitation/revoke", Permission.USERS_REVIEW, errors.NoSuchInvitation)
-async def revoke_invitation(call: Call, invitations: Invitations, request: InvitationIdRequest) -> MessageReply:
-    """Revoke an invitation. Users who registered with it stay registered."""
-    await call.run(invitations.revoke, request.id, call.principal.actor)
+async def revoke_invitation(
+    call: Call, invitations: Invitations, *, id: Annotated[int, Meta(ge=1, le=2**63 - 1, examples=[1])]
+) -> MessageReply:
+    """Revoke an invitation. Users who registered with it stay registered.
+
+    InvitationIdRequest:
+    """
+    await call.run(invitations.revoke, id, call.principal.actor)
     return MessageReply(message=call.message("invitation_revoked"))
-
-
-def _invitation_fields(record: InvitationRecord) -> InvitationFields:
-    return to_reply(InvitationFields, record, grants=list(record.grants))

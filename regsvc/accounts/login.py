@@ -28,13 +28,12 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, BANNED, User
 from regsvc.http.messages import (
     Email,
-    EpochMilliseconds,
     MessageReply,
+    Moment,
     Password,
     Reply,
     Status,
     Username,
-    milliseconds_of,
     to_reply,
 )
 from regsvc.http.route import ADMIN, PUBLIC, USER, Routes
@@ -284,7 +283,7 @@ class LoginReply(Reply, frozen=True, kw_only=True):
     """An access token, and the user it belongs to."""
 
     token: AccessToken
-    expires_at: EpochMilliseconds
+    expires_at: Moment
     username: Username
     email: Email | None
     status: Status
@@ -298,7 +297,7 @@ class ValidTokenReply(Reply, frozen=True, kw_only=True):
 
     valid: Annotated[bool, Meta(extra_json_schema={"const": True}, examples=[True])] = True
     username: Username
-    expires_at: EpochMilliseconds
+    expires_at: Moment
     permissions: Permissions
 
 
@@ -349,6 +348,6 @@ async def verify_admin(call: Call) -> ValidTokenReply:
 def valid_token(admin: VerifiedSession) -> ValidTokenReply:
     return ValidTokenReply(
         username=admin.username,
-        expires_at=milliseconds_of(admin.expires_at),
+        expires_at=admin.expires_at,
         permissions=sorted(admin.rights.permissions),
     )

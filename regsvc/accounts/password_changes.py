@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -37,7 +37,7 @@ from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import Link, User
-from regsvc.http.messages import Email, MessageReply, Password, Reply, Request, Status, Username, Warnings, to_reply
+from regsvc.http.messages import Email, MessageReply, Moment, Password, Reply, Status, Username, Warnings, to_reply
 from regsvc.http.route import PUBLIC, USER, Routes
 from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.sync.reconciler import Reconciler
@@ -230,16 +230,13 @@ class PasswordChanges:
 _LINKS_PER_OPERATOR: Final = (RateLimit(30, timedelta(hours=1)),)
 
 
-@dataclass(frozen=True)
-class HandedOverLink:
-    """A link that sets this user's password once; only the operator who made it has seen it."""
+class PasswordLinkReply(Reply, frozen=True, kw_only=True):
+    """A link that sets the user's password once, until `expiresAt`. It is in this reply only."""
 
-    username: str
-    status: str
-    expires_at: datetime
-    link: str = field(repr=False)
-    is_for_team: bool = False
-    """Whether the user is a member of the team."""
+    username: Username
+    status: Status
+    link: Annotated[str, Meta(examples=["https://play.example.org/set-password#token=7.c2VjcmV0"])]
+    expires_at: Moment
 
 
 @dataclass(frozen=True)
@@ -260,8 +257,8 @@ class PasswordMails:
     base_url: str
     now: Clock
 
-    def create_link(self, username: str, by: Principal) -> HandedOverLink:
-        """Create a link to hand over; the user's earlier one of this kind ends. Blocking.
+    def create_link(self, username: str, by: Principal) -> tuple[PasswordLinkReply, bool]:
+        """Create a link to hand over, and tell whether it is a team member's; the user's earlier one ends. Blocking.
 
         Raises `UserNotFound`, `ProtectedOperator`, and `RateLimited` for an operator who makes too many.
         """
@@ -275,7 +272,9 @@ class PasswordMails:
             link = self.links.issue_for_handover(user.id, by.actor.name, origin, by.ends_at)
             self.audit.record("user.password_link_created", by.actor, user.username)
         address = link_address(self.base_url, self.links.token_of(link))
-        return HandedOverLink(user.username, user.status, link.expires_at, address, self.access.has_rank(user))
+        expires_at = link.expires_at
+        reply = PasswordLinkReply(username=user.username, status=user.status, link=address, expires_at=expires_at)
+        return reply, self.access.has_rank(user)
 
     async def mail_link(self, username: str, by: Principal) -> DecisionResult:
         """Mail a user a link to choose a password, for an admin.
@@ -333,24 +332,10 @@ def _get_user(user_id: int) -> User:
 PasswordLinkToken = Annotated[str, Meta(description="The part of the link after the #.", examples=["7.c2VjcmV0"])]
 
 
-class ChangePasswordRequest(Request, frozen=True, kw_only=True):
-    current_password: Password
-    new_password: Password
-
-
 class ChangePasswordReply(Reply, frozen=True, kw_only=True):
     """The password was changed, and sessions have ended."""
 
     warnings: Warnings
-
-
-class ForgotPasswordRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
-    email: Email
-
-
-class ResetPasswordRequest(Request, frozen=True, kw_only=True):
-    token: PasswordLinkToken
-    new_password: Password
 
 
 class ResetPasswordReply(Reply, frozen=True, kw_only=True):
@@ -366,12 +351,10 @@ CHANGE_REFUSALS: Final = (errors.WrongPassword, errors.InvalidPassword, errors.R
 
 @ROUTES.add("POST", "/api/user/password", USER, *CHANGE_REFUSALS)
 async def change_password(
-    call: Call, password_changes: PasswordChanges, request: ChangePasswordRequest
+    call: Call, password_changes: PasswordChanges, *, current_password: Password, new_password: Password
 ) -> ChangePasswordReply:
     """Change your own password. This ends all of your sessions."""
-    decided = await password_changes.change_own(
-        call.require_session(), request.current_password, request.new_password, call.caller
-    )
+    decided = await password_changes.change_own(call.require_session(), current_password, new_password, call.caller)
     return to_reply(ChangePasswordReply, decided, message=call.message("password_changed"))
 
 
@@ -384,31 +367,27 @@ FORGOT_REFUSALS: Final = (
 
 
 @ROUTES.add("POST", "/api/password/forgot", PUBLIC, *FORGOT_REFUSALS)
-async def forgot_password(call: Call, password_mails: PasswordMails, request: ForgotPasswordRequest) -> MessageReply:
+async def forgot_password(
+    call: Call, password_mails: PasswordMails, request: CaptchaProtectedRequest, *, email: Email
+) -> MessageReply:
     """Mail a link to set a new password. The response does not reveal whether the address has an account."""
-    await password_mails.forgot(request.email, call.caller, request.captcha)
+    await password_mails.forgot(email, call.caller, request.captcha)
     return MessageReply(message=call.message("forgot_sent"))
 
 
 @ROUTES.add("POST", "/api/password/reset", PUBLIC, errors.ResetTokenInvalid, errors.InvalidPassword)
 async def reset_password(
-    call: Call, password_changes: PasswordChanges, request: ResetPasswordRequest
+    call: Call, password_changes: PasswordChanges, *, token: PasswordLinkToken, new_password: Password
 ) -> ResetPasswordReply:
     """Set a password with the token of a link. This ends all of the user's sessions."""
-    decided = await password_changes.reset(request.token, request.new_password, call.caller)
+    decided = await password_changes.reset(token, new_password, call.caller)
     assert decided.status is not None  # only deleted users have none
     return ResetPasswordReply(
         message=call.message("password_set"),
         username=decided.username,
         status=decided.status,
-        warnings=list(decided.warnings),
+        warnings=decided.warnings,
     )
-
-
-class SetPasswordRequest(ReviewRequest, frozen=True, kw_only=True):
-    """A new password; without one, a link to set a password is mailed."""
-
-    password: Password | None = None
 
 
 @ROUTES.add(
@@ -425,14 +404,19 @@ async def set_password(
     password_changes: PasswordChanges,
     password_mails: PasswordMails,
     mails: MailQueue,
-    request: SetPasswordRequest,
+    request: ReviewRequest,
+    *,
+    password: Password | None = None,
 ) -> DecisionReply | BulkDecisionReply:
-    """Set a user's password, or mail the user a link to set one. A new password ends all of their sessions."""
+    """Set a user's password, or mail the user a link to set one. A new password ends all of their sessions.
+
+    SetPasswordRequest: A new password; without one, a link to set a password is mailed.
+    """
     by = call.principal
-    if request.password is None:
+    if password is None:
         mail_link = partial(password_mails.mail_link, by=by)
         return await apply(call, mails, request, mail_link, "reset_link_sent")
-    decide = partial(password_changes.set_by_admin, password=request.password, by=by)
+    decide = partial(password_changes.set_by_admin, password=password, by=by)
     kept = "player_password_kept"  # by a row that stays locked
     return await apply(
         call, mails, request, decide, lambda it: "player_password_set" if it.status == "approved" else kept

@@ -22,7 +22,7 @@ from regsvc.core import errors
 from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited, Unauthorized
-from regsvc.core.text import name_key
+from regsvc.core.text import name_key, turkish_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import BANNED, GONE, VERIFIED, User
@@ -235,9 +235,10 @@ class PasswordChecker:
         subject = login_subject(name)
         key = _find_key(subject)
         try:
-            # the client has proven nothing yet: mass changes that are held back wait for a sync run
-            done = self.reconciler.reconcile(key or _NOBODY, may_adopt=False, is_guarded=True)
-            account = done.account or self.reconciler.load(key or _NOBODY)
+            account = self._load(key or _NOBODY)
+            if account.user is None and account.player is None and (other := turkish_key(name)) != subject:
+                found = self._load(other)
+                key, account = (other, found) if found.user is not None else (key, account)
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
         if key is None:
@@ -256,6 +257,12 @@ class PasswordChecker:
             is_returned=is_own and self.reconciler.is_returned(account),
             totp_secret=self._find_totp_secret(user, account),
         )
+
+    def _load(self, key: str) -> Account:
+        """Return the account, after what is due for it. Raises `PlayersUnavailable`."""
+        # the client has proven nothing yet: mass changes that are held back wait for a sync run
+        done = self.reconciler.reconcile(key, may_adopt=False, is_guarded=True)
+        return done.account or self.reconciler.load(key)
 
     def use_second_factor(self, identity: LoginIdentity, user_id: int, caller: Caller) -> bool:
         """Use up the code that was shown, if one was, in the caller's transaction. False: another request used it."""

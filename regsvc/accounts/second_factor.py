@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayerRefused, Players, PlayersUnavailable
@@ -45,34 +46,12 @@ _LIMITS: Final = (RateLimit(10, timedelta(days=1)),)
 """How often a user may switch it on. Each time is two mails, and nobody may use up what the host can send."""
 
 
-@dataclass(frozen=True)
-class SecondFactorState:
-    """State of a second factor, as its user sees it."""
+class BeginSecondFactorReply(Reply, frozen=True, kw_only=True):
+    """A new secret for an authenticator app, as text and as a QR code. It counts once a code confirms it."""
 
-    is_enabled: bool
-    """Whether a login asks for a code."""
-    is_in_game: bool
-    """Whether AuthMe asks for one, too."""
-    is_required: bool
-    """Whether this user, an operator, cannot log in as admin without one."""
-    recovery_codes_left: int
-
-
-@dataclass(frozen=True)
-class AppEntry:
-    """Entry for an authenticator app, shown once: the secret, and a QR code of `uri` as a `data:` address."""
-
-    secret: str = field(repr=False)
-    uri: str = field(repr=False)
-    image: str = field(repr=False)
-
-
-@dataclass(frozen=True)
-class EnabledSecondFactor:
-    """A second factor that counts from now on. `recovery_codes` are shown once."""
-
-    recovery_codes: list[str] = field(repr=False)
-    is_in_game: bool
+    secret: Annotated[str, Meta(description="In Base32.", examples=["JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"])]
+    uri: Annotated[str, Meta(examples=["otpauth://totp/Server:Alice?secret=JBSWY3DP&issuer=Server"])]
+    image: Annotated[str, Meta(description="The QR code.", examples=["data:image/png;base64,…"])]
 
 
 @dataclass(frozen=True)
@@ -93,7 +72,7 @@ class SecondFactorSetup:
     live: LiveConfig
     now: Clock
 
-    def describe(self, session: VerifiedSession) -> SecondFactorState:
+    def describe(self, session: VerifiedSession) -> SecondFactorReply:
         """Return the state of the session's user. Blocking. Raises `AuthMeUnavailable` and `Unauthorized`."""
         account = self.load(name_key(session.username))
         user = account.user
@@ -101,14 +80,14 @@ class SecondFactorSetup:
             raise errors.Unauthorized
         is_in_game = find_players_totp(account) is not None
         rights = self.team.kept_rights_of(user)
-        return SecondFactorState(
-            is_enabled=is_in_game or user.totp_enabled_at is not None,
-            is_in_game=is_in_game,
-            is_required=bool(rights.permissions) and self.live.current.auth.needs_totp(is_operator=rights.is_operator),
+        return SecondFactorReply(
+            enabled=is_in_game or user.totp_enabled_at is not None,
+            in_game=is_in_game,
+            required=bool(rights.permissions) and self.live.current.auth.needs_totp(is_operator=rights.is_operator),
             recovery_codes_left=count_recovery_codes(user.id),
         )
 
-    async def begin(self, session: VerifiedSession, password: str, caller: Caller) -> AppEntry:
+    async def begin(self, session: VerifiedSession, password: str, caller: Caller) -> BeginSecondFactorReply:
         """Make a new secret, which does not count until a code confirms it.
 
         Raises `WrongPassword` (counted as a failed login) and `TotpAlreadyOn`.
@@ -117,7 +96,9 @@ class SecondFactorSetup:
         _require_off(identity)
         return await self.worker.run(self._begin, identity)
 
-    async def confirm(self, session: VerifiedSession, password: str, code: str, caller: Caller) -> EnabledSecondFactor:
+    async def confirm(
+        self, session: VerifiedSession, password: str, code: str, caller: Caller
+    ) -> ConfirmSecondFactorReply:
         """Switch the second factor on with a code of the app, and end all other sessions.
 
         Raises `WrongPassword` (counted as a failed login), `TotpAlreadyOn`, `TotpNotOn` and `InvalidTotp`.
@@ -130,7 +111,7 @@ class SecondFactorSetup:
             is_in_game = await self.worker.run(self.give, identity.key, secret)
         except errors.Refusal:  # the database is away now; the codes are shown this once
             is_in_game = False
-        return EnabledSecondFactor(codes, is_in_game)
+        return ConfirmSecondFactorReply(recovery_codes=codes, in_game=is_in_game)
 
     async def replace_recovery_codes(
         self, session: VerifiedSession, password: str, totp: str | None, caller: Caller
@@ -187,10 +168,10 @@ class SecondFactorSetup:
 
     # --- blocking: on worker threads ---
 
-    def _begin(self, identity: LoginIdentity) -> AppEntry:
+    def _begin(self, identity: LoginIdentity) -> BeginSecondFactorReply:
         secret = self._store_nonce(identity)
         uri = provisioning_uri(secret, identity.username, self.live.current.server.name)
-        return AppEntry(secret, uri, draw_qr_code(uri))
+        return BeginSecondFactorReply(secret=secret, uri=uri, image=draw_qr_code(uri))
 
     def _store_nonce(self, identity: LoginIdentity) -> str:
         """Store a new nonce and return its secret; an earlier, unconfirmed one is void. Raises `TotpAlreadyOn`."""
@@ -338,25 +319,6 @@ class SecondFactorReply(Reply, frozen=True, kw_only=True):
     recovery_codes_left: Annotated[int, Meta(ge=0, examples=[10])]
 
 
-class BeginSecondFactorRequest(Request, frozen=True, kw_only=True):
-    current_password: Password
-
-
-class BeginSecondFactorReply(Reply, frozen=True, kw_only=True):
-    """A new secret for an authenticator app, as text and as a QR code. It counts once a code confirms it."""
-
-    secret: Annotated[str, Meta(description="In Base32.", examples=["JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"])]
-    uri: Annotated[str, Meta(examples=["otpauth://totp/Server:Alice?secret=JBSWY3DP&issuer=Server"])]
-    image: Annotated[str, Meta(description="The QR code.", examples=["data:image/png;base64,…"])]
-
-
-class ConfirmSecondFactorRequest(Request, frozen=True, kw_only=True):
-    """The password once more, and a code of the app."""
-
-    current_password: Password
-    totp: Annotated[str, Meta(examples=["123456"])]
-
-
 class ConfirmSecondFactorReply(Reply, frozen=True, kw_only=True):
     recovery_codes: RecoveryCodeList
     in_game: IsInGame
@@ -385,22 +347,15 @@ _PASSWORD_REFUSALS: Final = (errors.WrongPassword, errors.RateLimited, errors.Au
 @ROUTES.add("GET", "/api/user/totp", USER, errors.AuthMeUnavailable)
 async def show_second_factor(call: Call, second_factor: SecondFactorSetup) -> SecondFactorReply:
     """Tell whether you have a second factor, set up here or in the game, and how many recovery codes are left."""
-    state = await call.run(second_factor.describe, call.require_session())
-    return SecondFactorReply(
-        enabled=state.is_enabled,
-        in_game=state.is_in_game,
-        required=state.is_required,
-        recovery_codes_left=state.recovery_codes_left,
-    )
+    return await call.run(second_factor.describe, call.require_session())
 
 
 @ROUTES.add("POST", "/api/user/totp/begin", USER, *_PASSWORD_REFUSALS, errors.TotpAlreadyOn)
 async def begin_second_factor(
-    call: Call, second_factor: SecondFactorSetup, request: BeginSecondFactorRequest
+    call: Call, second_factor: SecondFactorSetup, *, current_password: Password
 ) -> BeginSecondFactorReply:
     """Make the secret of a new second factor. It does not count until `confirm`; an earlier one is void."""
-    entry = await second_factor.begin(call.require_session(), request.current_password, call.caller)
-    return BeginSecondFactorReply(secret=entry.secret, uri=entry.uri, image=entry.image)
+    return await second_factor.begin(call.require_session(), current_password, call.caller)
 
 
 @ROUTES.add(
@@ -413,15 +368,18 @@ async def begin_second_factor(
     errors.InvalidTotp,
 )
 async def confirm_second_factor(
-    call: Call, second_factor: SecondFactorSetup, request: ConfirmSecondFactorRequest
+    call: Call,
+    second_factor: SecondFactorSetup,
+    *,
+    current_password: Password,
+    totp: Annotated[str, Meta(examples=["123456"])],
 ) -> ConfirmSecondFactorReply:
-    """Switch the second factor on, here and for the player in the game. Ends all your other sessions."""
-    enabled = await second_factor.confirm(call.require_session(), request.current_password, request.totp, call.caller)
-    return ConfirmSecondFactorReply(
-        message=call.message("totp_enabled"),
-        recovery_codes=enabled.recovery_codes,
-        in_game=enabled.is_in_game,
-    )
+    """Switch the second factor on, here and for the player in the game. Ends all your other sessions.
+
+    ConfirmSecondFactorRequest: The password once more, and a code of the app.
+    """
+    enabled = await second_factor.confirm(call.require_session(), current_password, totp, call.caller)
+    return replace(enabled, message=call.message("totp_enabled"))
 
 
 @ROUTES.add("POST", "/api/user/totp/recovery-codes", USER, *_PASSWORD_REFUSALS, errors.TotpRequired, errors.TotpNotOn)

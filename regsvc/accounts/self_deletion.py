@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from peewee import Database
 
@@ -22,12 +22,12 @@ from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import AskedQuestion, Note, Review, User
-from regsvc.http.messages import MessageReply, Password, Reply, Request, Totp, Username, Warnings, to_reply
-from regsvc.http.route import USER, Routes
+from regsvc.http.messages import MessageReply, Password, Reply, Totp, Username, Warnings, to_reply
+from regsvc.http.route import USER, Routes, SentAs
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import DecisionDetails
-from regsvc.users.user_details import MAX_RECORDS, SessionFields, SessionId, SessionRecord, list_sessions
+from regsvc.users.user_details import MAX_RECORDS, SessionFields, SessionId, list_sessions
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
@@ -105,7 +105,7 @@ class SessionEnding:
     audit: Audit
     now: Clock
 
-    def list_own(self, session: VerifiedSession) -> list[SessionRecord]:
+    def list_own(self, session: VerifiedSession) -> list[SessionFields]:
         """Return the active sessions of the session's user, newest first. Raises `Unauthorized`."""
         user = User.get_or_none(User.id == session.user_id)
         if user is None:
@@ -136,13 +136,6 @@ class SessionEnding:
             self.audit.record("user.session_ended", by, username)
 
 
-class DeleteUserRequest(Request, frozen=True, kw_only=True):
-    """The current password, and the second factor if there is one."""
-
-    current_password: Password
-    totp: Totp | None = None
-
-
 class DeleteUserReply(Reply, frozen=True, kw_only=True):
     """The user who was deleted."""
 
@@ -161,40 +154,31 @@ DELETION_REFUSALS: Final = (
 
 
 @ROUTES.add("POST", "/api/user/delete", USER, *DELETION_REFUSALS)
-async def delete_user(call: Call, self_deletion: SelfDeletion, request: DeleteUserRequest) -> DeleteUserReply:
-    """Delete your own account, here and in the game. Operators and recently rejected users cannot."""
-    decided = await self_deletion.delete(call.require_session(), request.current_password, request.totp, call.caller)
+async def delete_user(
+    call: Call, self_deletion: SelfDeletion, *, current_password: Password, totp: Totp | None = None
+) -> DeleteUserReply:
+    """Delete your own account, here and in the game. Operators and recently rejected users cannot.
+
+    DeleteUserRequest: The current password, and the second factor if there is one.
+    """
+    decided = await self_deletion.delete(call.require_session(), current_password, totp, call.caller)
     return to_reply(DeleteUserReply, decided, message=call.message("deleted_own", username=decided.username))
 
 
-class SessionsReply(Reply, frozen=True, kw_only=True):
-    sessions: list[SessionFields]
-
-
-class EndSessionRequest(Request, frozen=True, kw_only=True):
-    session: SessionId
-
-
 @ROUTES.add("GET", "/api/user/sessions", USER)
-async def show_sessions(call: Call, session_ending: SessionEnding) -> SessionsReply:
+async def show_sessions(
+    call: Call, session_ending: SessionEnding
+) -> Annotated[list[SessionFields], SentAs("sessions", "SessionsReply")]:
     """List your active sessions, newest first."""
-    sessions = await call.run(session_ending.list_own, call.require_session())
-    return SessionsReply(sessions=[to_reply(SessionFields, session) for session in sessions])
+    return await call.run(session_ending.list_own, call.require_session())
 
 
 @ROUTES.add("POST", "/api/user/sessions/end", USER, errors.SessionNotFound)
-async def end_session(call: Call, session_ending: SessionEnding, request: EndSessionRequest) -> MessageReply:
+async def end_session(call: Call, session_ending: SessionEnding, *, session: SessionId) -> MessageReply:
     """End one of your sessions."""
     end = session_ending.end_own
-    await call.run(end, call.require_session(), request.session, call.caller.address)
+    await call.run(end, call.require_session(), session, call.caller.address)
     return MessageReply(message=call.message("session_ended"))
-
-
-class EndUserSessionRequest(Request, frozen=True, kw_only=True):
-    """The user, and one of the user's sessions."""
-
-    username: Username
-    session: SessionId
 
 
 @ROUTES.add(
@@ -205,8 +189,13 @@ class EndUserSessionRequest(Request, frozen=True, kw_only=True):
     errors.SessionNotFound,
     errors.ProtectedOperator,
 )
-async def end_user_session(call: Call, session_ending: SessionEnding, request: EndUserSessionRequest) -> MessageReply:
-    """End one session of a user."""
+async def end_user_session(
+    call: Call, session_ending: SessionEnding, *, username: Username, session: SessionId
+) -> MessageReply:
+    """End one session of a user.
+
+    EndUserSessionRequest: The user, and one of the user's sessions.
+    """
     end = session_ending.end_of
-    username = await call.run(end, request.username, request.session, call.principal)
+    username = await call.run(end, username, session, call.principal)
     return MessageReply(message=call.message("session_ended_of", username=username))

@@ -19,7 +19,7 @@ from regsvc.core.addresses import VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidCode
 from regsvc.core.shared_lookup import SharedLookup
-from regsvc.core.text import name_key
+from regsvc.core.text import name_key, turkish_key
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import PENDING, REJECTED, User
@@ -28,16 +28,14 @@ from regsvc.http.messages import (
     CAN_BE_MAILED,
     REAPPLY_AT,
     Email,
-    EpochMilliseconds,
+    Moment,
     NameQuery,
     Output,
     Reply,
     Status,
     Username,
-    epoch_milliseconds,
-    milliseconds_of,
 )
-from regsvc.http.route import ACCESS_TOKEN, ADDRESS_PROOF, PROOF_HEADER, PUBLIC, Routes
+from regsvc.http.route import ACCESS_TOKEN, ADDRESS_PROOF, PROOF_HEADER, PUBLIC, Routes, SentAs
 from regsvc.users.retention import find_reapply_at
 
 if TYPE_CHECKING:
@@ -65,6 +63,10 @@ class UserStatus:
     """For the owner alone, while a question waits for their answer: opens the page where it is given."""
 
 
+Keys = tuple[str, str]
+"""The key of a name, and the one that AuthMe may have given it under a Java whose locale is Turkish."""
+
+
 class StatusLookup:
     """Look-ups of the status by name. Those without a session, by far the most common, share queries."""
 
@@ -83,20 +85,21 @@ class StatusLookup:
         self._tokens = tokens
         self._live = live
         self._now = now
-        self._public: SharedLookup[str, UserStatus] = SharedLookup(self._find_public)
+        self._public: SharedLookup[Keys, UserStatus] = SharedLookup(self._find_public)
 
     async def find(self, username: str, session: VerifiedSession | None, proof: str | None = None) -> UserStatus | None:
         """Return as much of the status as this session may see, or None for a name without a user.
 
         `proof`: of an address to register with. Raises `DatabaseUnavailable` and `Overloaded`.
         """
-        key = name_key(username)
+        keys = name_key(username), turkish_key(username)
         if session is None and proof is None:
-            return await self._public.find(key)
-        return await self._worker.run(self._select_for, key, session, proof)
+            return await self._public.find(keys)
+        return await self._worker.run(self._select_for, keys, session, proof)
 
-    async def _find_public(self, keys: Sequence[str]) -> Mapping[str, UserStatus]:
-        return await self._worker.run(self._select_public, keys)
+    async def _find_public(self, names: Sequence[Keys]) -> Mapping[Keys, UserStatus]:
+        found = await self._worker.run(self._select_public, list(dict.fromkeys(key for keys in names for key in keys)))
+        return {keys: found.get(keys[0]) or found[keys[1]] for keys in names if not found.keys().isdisjoint(keys)}
 
     def _select_public(self, keys: Sequence[str]) -> Mapping[str, UserStatus]:
         """Return the public status by key."""
@@ -114,8 +117,9 @@ class StatusLookup:
             for user in users
         }
 
-    def _select_for(self, key: str, session: VerifiedSession | None, proof: str | None) -> UserStatus | None:
-        user = User.get_or_none(User.username_key == key)
+    def _select_for(self, keys: Keys, session: VerifiedSession | None, proof: str | None) -> UserStatus | None:
+        found = {user.username_key: user for user in User.select().where(User.username_key.in_(set(keys)))}
+        user = found.get(keys[0]) or found.get(keys[1])
         if user is None:
             return None
         reapply_at = self._find_reapply_at(user)
@@ -161,9 +165,9 @@ class ReviewStatusReply(Reply, frozen=True, kw_only=True):
     reason: str | UnsetType | None = UNSET
     email: Email | UnsetType | None = UNSET
     can_be_mailed: Annotated[bool, CAN_BE_MAILED] | UnsetType = UNSET
-    reviewed_at: EpochMilliseconds | UnsetType | None = UNSET
-    ban_expires_at: EpochMilliseconds | UnsetType | None = UNSET
-    reapply_at: Annotated[EpochMilliseconds, REAPPLY_AT] | UnsetType = UNSET
+    reviewed_at: Moment | UnsetType | None = UNSET
+    ban_expires_at: Moment | UnsetType | None = UNSET
+    reapply_at: Annotated[Moment, REAPPLY_AT] | UnsetType = UNSET
     application_token: Annotated[str, ANSWERS_WITH] | UnsetType = UNSET
 
 
@@ -175,15 +179,11 @@ class NameStatusFields(Output, frozen=True, kw_only=True):
     reason: str | UnsetType | None = UNSET
     email: Email | UnsetType | None = UNSET
     can_be_mailed: Annotated[bool, CAN_BE_MAILED] | UnsetType = UNSET
-    reviewed_at: EpochMilliseconds | UnsetType | None = UNSET
-    ban_expires_at: EpochMilliseconds | UnsetType | None = UNSET
-    reapply_at: Annotated[EpochMilliseconds, REAPPLY_AT] | UnsetType = UNSET
+    reviewed_at: Moment | UnsetType | None = UNSET
+    ban_expires_at: Moment | UnsetType | None = UNSET
+    reapply_at: Annotated[Moment, REAPPLY_AT] | UnsetType = UNSET
     application_token: Annotated[str, ANSWERS_WITH] | UnsetType = UNSET
     registered: Annotated[bool, Meta(examples=[True])]
-
-
-class UserStatusReply(Reply, frozen=True, kw_only=True):
-    data: NameStatusFields
 
 
 async def find_status(
@@ -219,7 +219,7 @@ async def show_review_status(
 @ROUTES.add("GET", "/api/user/status", PUBLIC, errors.RateLimited, credentials=(ACCESS_TOKEN, ADDRESS_PROOF))
 async def show_user_status(
     call: Call, status_limits: StatusRateLimits, statuses: StatusLookup, query: NameQuery
-) -> UserStatusReply:
+) -> Annotated[NameStatusFields, SentAs("data", "UserStatusReply")]:
     """Show whether a name is registered, and its status. Only the owner and admins see more.
 
     With the proof of an address, or where none is required, a rejected name also has the time when it is free
@@ -227,8 +227,8 @@ async def show_user_status(
     """
     found = await find_status(call, status_limits, statuses, query.username)
     if found is None:
-        return UserStatusReply(data=NameStatusFields(registered=False))
-    return UserStatusReply(data=NameStatusFields(registered=True, **_visible_fields(call, found)))
+        return NameStatusFields(registered=False)
+    return NameStatusFields(registered=True, **_visible_fields(call, found))
 
 
 def _visible_fields(call: Call, found: UserStatus) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def _visible_fields(call: Call, found: UserStatus) -> dict[str, Any]:
     fields = {
         "username": found.username,
         "status": found.status,
-        "reapply_at": UNSET if found.reapply_at is None else milliseconds_of(found.reapply_at),
+        "reapply_at": UNSET if found.reapply_at is None else found.reapply_at,
     }
     if not found.has_details:
         return fields
@@ -244,7 +244,7 @@ def _visible_fields(call: Call, found: UserStatus) -> dict[str, Any]:
         "reason": call.word_reason(found.reason),
         "email": found.email,
         "can_be_mailed": found.can_be_mailed,
-        "reviewed_at": epoch_milliseconds(found.reviewed_at),
-        "ban_expires_at": epoch_milliseconds(found.ban_expires_at),
+        "reviewed_at": found.reviewed_at,
+        "ban_expires_at": found.ban_expires_at,
         "application_token": found.application_token or UNSET,
     }

@@ -29,7 +29,7 @@ from regsvc.core.text import clean_name, name_key
 from regsvc.database.audit import GAME, SQL, Actor, Audit
 from regsvc.database.bulk import upsert_query
 from regsvc.database.models import APPROVED, KnownOperator, User
-from regsvc.http.messages import Output, Reply, Request, Username, to_reply
+from regsvc.http.messages import Output, Reply, Username
 from regsvc.http.route import Routes
 from regsvc.notifications.mail.queue import MailQueue
 
@@ -42,15 +42,14 @@ ROUTES: Final = Routes()
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class TeamMember:
-    """An operator, or a user with a role. `is_active`: has an approved account; without one, nobody logs in."""
+class MemberFields(Output, frozen=True):
+    """A member of the team; `level` is that of an operator in the game, 0 for a role."""
 
-    username: str
-    role: str
-    level: int
+    username: Username
+    role: Annotated[str, Meta(extra_json_schema={"enum": ["reviewer", "moderator", "operator"]}, examples=["reviewer"])]
+    level: Annotated[int, Meta(examples=[0])]
     """The operator level in the game; 0 for roles."""
-    is_active: bool
+    is_active: Annotated[bool, Meta(description="Whether they have an approved account to log in with.")]
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class TeamRoles:
     announce: Callable[[User], None]
     """Tells the host, in the transaction of a change, that the user has another role."""
 
-    def list_members(self) -> list[TeamMember]:
+    def list_members(self) -> list[MemberFields]:
         """Return the operators, the highest first, then those who have a role, by name."""
         names = {name for name in self.operators() if self.level_of(name) > 0}
         columns = (User.username, User.username_key, User.status, User.role)
@@ -78,7 +77,7 @@ class TeamRoles:
             user, level = users.get(key), self.level_of(key)
             is_active = user is not None and user.status == APPROVED
             role = "operator" if level > 0 else str(user.role) if user is not None else ""
-            members.append(TeamMember(user.username if user is not None else key, role, level, is_active))
+            members.append(MemberFields(user.username if user is not None else key, role, level, is_active))
         order = ("operator", "moderator", "reviewer")
         return sorted(members, key=lambda it: (order.index(it.role), -it.level, name_key(it.username)))
 
@@ -240,27 +239,11 @@ def _store(rows: Mapping[str, Mapping[Any, Any]], now: datetime) -> None:
             upsert_query(model, list(rows.values()), unique=(model.username_key,), overwrite=overwrite).execute()
 
 
-class MemberFields(Output, frozen=True, kw_only=True):
-    """A member of the team; `level` is that of an operator in the game, 0 for a role."""
-
-    username: Username
-    role: Annotated[str, Meta(extra_json_schema={"enum": ["reviewer", "moderator", "operator"]}, examples=["reviewer"])]
-    level: Annotated[int, Meta(examples=[0])]
-    is_active: Annotated[bool, Meta(description="Whether they have an approved account to log in with.")]
-
-
 class TeamReply(Reply, frozen=True, kw_only=True):
     """The members, operators first, and the tokens, active ones first."""
 
     members: list[MemberFields]
     tokens: list[TokenFields]
-
-
-class RoleRequest(Request, frozen=True, kw_only=True):
-    """The user, and the role that they have from now on."""
-
-    username: Username
-    role: Literal["reviewer", "moderator", "none"]
 
 
 class RoleReply(Reply, frozen=True, kw_only=True):
@@ -273,7 +256,7 @@ async def show_team(call: Call, team_roles: TeamRoles, api_tokens: ApiTokens) ->
     """List the operators, those who have a role, and the API tokens."""
     members = await call.run(team_roles.list_members)
     tokens = await call.run(api_tokens.list_all)
-    return TeamReply(members=[to_reply(MemberFields, it) for it in members], tokens=[token_fields(it) for it in tokens])
+    return TeamReply(members=members, tokens=[token_fields(it) for it in tokens])
 
 
 @ROUTES.add(
@@ -285,11 +268,21 @@ async def show_team(call: Call, team_roles: TeamRoles, api_tokens: ApiTokens) ->
     errors.RoleNeedsApproval,
     errors.WrongStatus,
 )
-async def give_role(call: Call, mail_queue: MailQueue, team_roles: TeamRoles, request: RoleRequest) -> RoleReply:
-    """Give an approved user a role in the team, or take it. Their sessions at /admin end, and what they have open."""
-    role: Role | None = None if request.role == "none" else request.role
-    username = await call.run(team_roles.give, request.username, role, call.principal)
+async def give_role(
+    call: Call,
+    mail_queue: MailQueue,
+    team_roles: TeamRoles,
+    *,
+    username: Username,
+    role: Literal["reviewer", "moderator", "none"],
+) -> RoleReply:
+    """Give an approved user a role in the team, or take it. Their sessions at /admin end, and what they have open.
+
+    RoleRequest: The user, and the role that they have from now on.
+    """
+    given: Role | None = None if role == "none" else role
+    username = await call.run(team_roles.give, username, given, call.principal)
     mail_queue.wake_all()
-    key = "role_taken" if role is None else "role_given"
-    word = "" if role is None else call.translations.text(f"role.{role}", call.language)
-    return RoleReply(message=call.message(key, username=username, role=word), username=username, role=role)
+    key = "role_taken" if given is None else "role_given"
+    word = "" if given is None else call.translations.text(f"role.{given}", call.language)
+    return RoleReply(message=call.message(key, username=username, role=word), username=username, role=given)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
-from msgspec import Meta
+from msgspec import Meta, structs
 from peewee import Database
 
-from regsvc.accounts.password_changes import HandedOverLink, PasswordMails
+from regsvc.accounts.password_changes import PasswordLinkReply, PasswordMails
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker
 from regsvc.auth.api_tokens import ApiTokens, TokenRecord
 from regsvc.auth.entitlement import MadeByRight, Principal
@@ -25,13 +25,11 @@ from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
 from regsvc.http.messages import (
-    EpochMilliseconds,
     MessageReply,
+    Moment,
     Output,
     Password,
     Reply,
-    Request,
-    Status,
     Totp,
     Username,
     to_reply,
@@ -133,7 +131,7 @@ class TeamCredentials:
 
     async def create_link(
         self, username: str, session: VerifiedSession, by: Principal, own: OwnPassword, caller: Caller
-    ) -> HandedOverLink:
+    ) -> PasswordLinkReply:
         """Make a password link to hand over; one for a member of the team needs the maker's password.
 
         Raises as `PasswordMails.create_link`, and for a member as `create_token` about the password.
@@ -142,17 +140,17 @@ class TeamCredentials:
         if is_confirmed:
             by = await self._confirm(session, by, own, caller)
 
-        def make() -> HandedOverLink:
+        def make() -> tuple[PasswordLinkReply, bool]:
             with self.database.atomic():
-                link = self.password_mails.create_link(username, by)
-                if link.is_for_team and not is_confirmed:
+                link, is_for_team = self.password_mails.create_link(username, by)
+                if is_for_team and not is_confirmed:
                     raise errors.CurrentPasswordNeeded
-                if link.is_for_team:
+                if is_for_team:
                     self._mail(session.user_id, "password_link_made")
-                return link
+                return link, is_for_team
 
-        link = await self.worker.run(make)
-        if link.is_for_team:
+        link, is_for_team = await self.worker.run(make)
+        if is_for_team:
             self.mail_queue.wake_all()
         return link
 
@@ -189,10 +187,6 @@ class MadeReply(Reply, frozen=True, kw_only=True):
     chat_accounts: Annotated[list[str], Meta(description="Platforms of chat accounts.", examples=[["discord"]])]
 
 
-class EndMadeRequest(Request, frozen=True, kw_only=True):
-    current_password: Password
-
-
 @ROUTES.add("GET", "/api/user/made", USER)
 async def list_made(call: Call, team_credentials: TeamCredentials) -> MadeReply:
     """List what outlives a change of your password if you are in the team: sessions at /admin, tokens, links."""
@@ -207,9 +201,9 @@ async def list_made(call: Call, team_credentials: TeamCredentials) -> MadeReply:
 
 
 @ROUTES.add("POST", "/api/user/made/end", USER, errors.WrongPassword, errors.RateLimited, errors.AuthMeUnavailable)
-async def end_made(call: Call, team_credentials: TeamCredentials, request: EndMadeRequest) -> MessageReply:
+async def end_made(call: Call, team_credentials: TeamCredentials, *, current_password: Password) -> MessageReply:
     """End all of it but this session, as after a password that a stranger may have known."""
-    await team_credentials.end_own(call.require_session(), request.current_password, call.caller)
+    await team_credentials.end_own(call.require_session(), current_password, call.caller)
     return MessageReply(message=call.message("made_ended"))
 
 
@@ -244,20 +238,10 @@ class TokenFields(Output, frozen=True, kw_only=True):
     name: TokenName
     permissions: list[PermissionName]
     made_by: Annotated[str, Meta(description="Its maker, whose rights limit it.", examples=["Olivia"])]
-    created_at: EpochMilliseconds
-    expires_at: EpochMilliseconds | None
-    last_used_at: Annotated[EpochMilliseconds | None, Meta(description="To the hour.")]
-    revoked_at: EpochMilliseconds | None
-
-
-class CreateTokenRequest(Request, frozen=True, kw_only=True):
-    """The permissions of the token, for how many days it works (null: until it is revoked), and one's own password."""
-
-    name: TokenName
-    permissions: Annotated[list[TokenPermission], Meta(min_length=1, max_length=len(Permission))]
-    days: Annotated[int, Meta(ge=1, le=3650, examples=[90])] | None = USUAL_DAYS
-    current_password: Password | None = None
-    totp: Totp | None = None
+    created_at: Moment
+    expires_at: Moment | None
+    last_used_at: Annotated[Moment | None, Meta(description="To the hour.")]
+    revoked_at: Moment | None
 
 
 class CreateTokenReply(Reply, frozen=True, kw_only=True):
@@ -265,10 +249,6 @@ class CreateTokenReply(Reply, frozen=True, kw_only=True):
 
     token: Annotated[str, Meta(examples=["cmp_…"])]
     record: TokenFields
-
-
-class TokenNameRequest(Request, frozen=True, kw_only=True):
-    name: TokenName
 
 
 def token_fields(record: TokenRecord) -> TokenFields:
@@ -283,59 +263,64 @@ def token_fields(record: TokenRecord) -> TokenFields:
     errors.TokenNameTaken,
     *CONFIRMATION_REFUSALS,
 )
-async def create_token(call: Call, team_credentials: TeamCredentials, request: CreateTokenRequest) -> CreateTokenReply:
+async def create_token(
+    call: Call,
+    team_credentials: TeamCredentials,
+    *,
+    name: TokenName,
+    permissions: Annotated[list[TokenPermission], Meta(min_length=1, max_length=len(Permission))],
+    days: Annotated[int, Meta(ge=1, le=3650, examples=[90])] | None = USUAL_DAYS,
+    current_password: Password | None = None,
+    totp: Totp | None = None,
+) -> CreateTokenReply:
     """Make an API token for a bot. It may do what it names, as far as you may do that yourself at that moment.
 
     It outlives your session, so the request has your password (`currentPassword`), and a code of your second factor if
     you have one (`totp`). You are mailed.
+
+    CreateTokenRequest: The permissions of the token, for how many days it works (null: until it is revoked), and one's
+    own password.
     """
     try:
-        permissions = parse_permissions(request.permissions)
+        permitted = parse_permissions(permissions)
     except ValueError:
         raise InvalidField("permissions") from None
-    if permissions & NOT_FOR_TOKENS:
+    if permitted & NOT_FOR_TOKENS:
         raise InvalidField("permissions")
-    lifetime = None if request.days is None else timedelta(days=request.days)
-    own, made_by = OwnPassword(request.current_password, request.totp), (call.require_admin(), call.principal)
+    lifetime = None if days is None else timedelta(days=days)
+    own, made_by = OwnPassword(current_password, totp), (call.require_admin(), call.principal)
     create = team_credentials.create_token
-    token, record = await create(request.name, permissions, lifetime, *made_by, own, call.caller)
+    token, record = await create(name, permitted, lifetime, *made_by, own, call.caller)
     return CreateTokenReply(
         message=call.message("token_created", name=record.name), token=token, record=token_fields(record)
     )
 
 
 @ROUTES.add("POST", "/api/admin/token/revoke", Permission.TEAM_MANAGE, errors.NoSuchToken)
-async def revoke_token(call: Call, api_tokens: ApiTokens, request: TokenNameRequest) -> MessageReply:
-    """Revoke an API token."""
-    name = await call.run(api_tokens.revoke, request.name, call.principal.actor)
+async def revoke_token(call: Call, api_tokens: ApiTokens, *, name: TokenName) -> MessageReply:
+    """Revoke an API token.
+
+    TokenNameRequest:
+    """
+    name = await call.run(api_tokens.revoke, name, call.principal.actor)
     return MessageReply(message=call.message("token_revoked", name=name))
-
-
-class PasswordLinkRequest(Request, frozen=True, kw_only=True):
-    """The user to make a link for; for a member of the team also one's own password."""
-
-    username: Username
-    current_password: Password | None = None
-    totp: Totp | None = None
-
-
-class PasswordLinkReply(Reply, frozen=True, kw_only=True):
-    """A link that sets the user's password once, until `expiresAt`. It is in this reply only."""
-
-    username: Username
-    status: Status
-    link: Annotated[str, Meta(examples=["https://play.example.org/set-password#token=7.c2VjcmV0"])]
-    expires_at: EpochMilliseconds
 
 
 @ROUTES.add("POST", "/api/admin/user/password-link", Permission.USERS_MANAGE, *LINK_REFUSALS)
 async def make_password_link(
-    call: Call, team_credentials: TeamCredentials, request: PasswordLinkRequest
+    call: Call,
+    team_credentials: TeamCredentials,
+    *,
+    username: Username,
+    current_password: Password | None = None,
+    totp: Totp | None = None,
 ) -> PasswordLinkReply:
     """Make a link that sets a user's password once, to hand over yourself: it is shown only now.
 
     One for a member of the team needs your password, and a code of your second factor if there is one; you are mailed.
+
+    PasswordLinkRequest: The user to make a link for; for a member of the team also one's own password.
     """
-    own, by = OwnPassword(request.current_password, request.totp), (call.require_admin(), call.principal)
-    created = await team_credentials.create_link(request.username, *by, own, call.caller)
-    return to_reply(PasswordLinkReply, created, message=call.message("link_created", username=created.username))
+    own, by = OwnPassword(current_password, totp), (call.require_admin(), call.principal)
+    created = await team_credentials.create_link(username, *by, own, call.caller)
+    return structs.replace(created, message=call.message("link_created", username=created.username))

@@ -5,7 +5,6 @@ A look-up that fails loses nothing: who waits goes on waiting, and is looked up 
 
 import asyncio
 import contextlib
-import json
 import logging
 import re
 import time
@@ -17,6 +16,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, offline_uuid
+from plugin_bridge.text import decode_json
 from regsvc.allowlist.rules import keeps_uuid
 from regsvc.config.live import LiveConfig
 from regsvc.core.addresses import is_loopback, is_private
@@ -297,9 +297,9 @@ def _read_profile(response: Response, asked: str, moment: datetime) -> Profile:
     if response.status != 200:
         raise NoResponse(response.describe())
     try:
-        match json.loads(response.body):
+        match decode_json(response.body):
             case {"id": str(written), "name": str(name)} if name.lower() == asked.lower():
                 return Profile(name, str(uuid.UUID(written)), moment)
-    except (ValueError, RecursionError):
+    except ValueError:
         pass
     raise NoResponse("the answer is no profile")

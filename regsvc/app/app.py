@@ -230,7 +230,8 @@ class App:
         """E-mail: what is in the mails, and their delivery."""
         config, now = self._config, self._now
         verification = config.verification
-        self.mail_backend = make_mail_backend(config.mail, self.context.authme.mail if self.context.authme else None)
+        authmes = self.context.authme.mail if self.context.authme else None
+        self.mail_backend = make_mail_backend(config.mail, authmes, config.server.base_url)
         self.codes = VerificationCodes(
             self._secrets,
             now,

@@ -120,7 +120,7 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     Raises `ConfigError`, `UnusableKey`, `WrongDatabase`.
     """
     config.require_secrets("auth.installation_key")
-    authme = read_authme(config)
+    authme = read_authme(config, or_kept=True)
     location = resolve_location(config, authme)
     for warning in location_warnings(authme):
         log.warning("%s", warning)

@@ -25,6 +25,7 @@ from regsvc.core.errors import UnknownPath
 from regsvc.doctor import last_checkup
 from regsvc.http import openapi
 from regsvc.http.call import Call
+from regsvc.http.hops import is_direct, is_for_this_machine, is_relayed
 from regsvc.http.route import Features, Route
 from regsvc.legacy.routes import legacy_routes, with_aliases
 from regsvc.notifications.mail import history as mail_history
@@ -79,12 +80,6 @@ TABLES: Final[Mapping[bool, tuple[Route, ...]]] = {False: ROUTES, True: legacy_r
 """The tables without and with `http.legacy_status`."""
 
 
-_FORWARDED: Final = frozenset({"forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"})
-
-
-_FORWARDED_PREFIX: Final = "x-forwarded"
-
-
 class MetricsHandler(Call):
     """Handler of `/metrics`, which does not exist for anybody else."""
 
@@ -96,11 +91,12 @@ class MetricsHandler(Call):
 
     @property
     def _is_from_this_machine(self) -> bool:
-        """Whether the connection is local and not that of a proxy on behalf of another client."""
-        names = {name.lower() for name in self.request.headers}
-        is_forwarded = bool(names & _FORWARDED) or any(name.startswith(_FORWARDED_PREFIX) for name in names)
-        context = getattr(self.request.connection, "context", None)  # `request.remote_ip` is the client's address
-        return not is_forwarded and is_loopback(getattr(context, "remote_ip", ""))
+        """Whether the client is on this machine, and not at the other end of a proxy or a tunnel."""
+        connection, headers = self.request.connection, self.request.headers
+        context = getattr(connection, "context", None)  # `request.remote_ip` is the client's address
+        is_from_here = is_loopback(getattr(context, "remote_ip", "")) and not is_relayed(connection)
+        is_for_here = is_direct(headers) and is_for_this_machine(headers.get("Host", ""), self.config)
+        return is_from_here and is_for_here and not self.application.hops.has_tunnel()
 
     @property
     def _has_scrape_token(self) -> bool:

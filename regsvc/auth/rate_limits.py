@@ -53,14 +53,25 @@ def hash_key(*parts: str) -> bytes:
     return blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
 
 
-def client_checks(scope: str, address: str, limits: Sequence[RateLimit]) -> list[LimitCheck]:
+def client_checks(scope: str, address: str, limits: Sequence[RateLimit], *, is_hop: bool = False) -> list[LimitCheck]:
     """Return the limits of a client, and those of its IPv6 network, all of which one subscriber may have."""
     client, network = limit_key(address), network_key(address)
-    checks: list[LimitCheck] = [(scope, client, limits)]
+    checks: list[LimitCheck] = [(scope, client, _times(NETWORK_FACTOR, limits) if is_hop else limits)]
     if network != client:
-        of_network = [replace(limit, hits=limit.hits * NETWORK_FACTOR) for limit in limits]
-        checks.append((f"{scope}.network", network, of_network))
+        checks.append((f"{scope}.network", network, _times(NETWORK_FACTOR, limits)))
     return checks
+
+
+def limits_of(caller: Caller, limits: Sequence[RateLimit]) -> Sequence[RateLimit]:
+    """Return the limits of a client; those of a network where a tunnel or CDN hides who of many it is.
+
+    Not for what is limited per account: nobody gets more guesses at one password.
+    """
+    return _times(NETWORK_FACTOR, limits) if caller.is_hop else limits
+
+
+def _times(factor: int, limits: Sequence[RateLimit]) -> list[RateLimit]:
+    return [replace(limit, hits=limit.hits * factor) for limit in limits]
 
 
 class WindowKey(NamedTuple):
@@ -439,9 +450,9 @@ class StatusRateLimits:
 
     def hit(self, address: str) -> None:
         """Count one query of the client at this address. Raises `RateLimited`."""
-        http = self.live.current.http
-        if http.status_limit and not is_in_networks(address, http.trusted_clients):
-            self.limits.hit_all(client_checks("status.client", address, http.status_limit))
+        http, is_hop = self.live.current.http, address in self.live.hops
+        if http.status_limit and (is_hop or not is_in_networks(address, http.trusted_clients)):
+            self.limits.hit_all(client_checks("status.client", address, http.status_limit, is_hop=is_hop))
 
 
 # --- Login rate limits: per client, per IPv6 network, per name and client, and a delay per name ---
@@ -644,4 +655,4 @@ class LoginLimits:
         """Return the limits of an attempt; the first one is that of the name and client."""
         limits = self.live.current.auth.login_limits
         of_name = ("login.account", f"{subject} {caller.limit_key}", limits)
-        return [of_name, *client_checks("login.client", caller.address, limits)]
+        return [of_name, *client_checks("login.client", caller.address, limits, is_hop=caller.is_hop)]

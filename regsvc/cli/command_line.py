@@ -14,6 +14,7 @@ from datetime import timedelta
 from functools import cache, partial
 from typing import Any, Final, NoReturn
 
+from plugin_bridge.text import decode_text
 from regsvc import __version__
 from regsvc.core.rights import (
     GRANTS,
@@ -110,6 +111,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, *, declare_options: Callable[[argparse.ArgumentParser], None] | None = None, **options: Any):
         super().__init__(**options)
+        self.register("type", None, decode_text)  # of arguments with no other type; paths, with `str`, are as typed
         self._declare_options = declare_options
         self.set_defaults(parser=self)  # in the result of parsing: that of the command, or of its action
 
@@ -210,7 +212,7 @@ def short_help() -> str:
 
 def _common_options() -> CommandParser:
     common = CommandParser(add_help=False)
-    common.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=_CONFIG_HELP)
+    common.add_argument("--config", type=str, metavar="FILE", default=argparse.SUPPRESS, help=_CONFIG_HELP)
     common.add_argument(
         *("-i", "--instance"),
         metavar="NAME",
@@ -218,7 +220,11 @@ def _common_options() -> CommandParser:
         help="one of many servers on this machine: /etc/companion@NAME/companion.toml",
     )
     common.add_argument(
-        "--game-dir", metavar="DIR", default=argparse.SUPPRESS, help="the game server's folder (game.directory)"
+        "--game-dir",
+        type=str,
+        metavar="DIR",
+        default=argparse.SUPPRESS,
+        help="the game server's folder (game.directory)",
     )
     return common
 
@@ -434,7 +440,7 @@ def _token_name(text: str) -> str:
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("username", type=clean_name)
+    parser.add_argument("username", type=lambda written: clean_name(decode_text(written)))
 
 
 def _add_password_source(parser: argparse._ActionsContainer) -> None:
@@ -453,7 +459,7 @@ def _duration(text: str) -> timedelta | str:
 def _reason(text: str) -> str:
     if len(text) > MAX_REASON:
         raise argparse.ArgumentTypeError(f"it has more than {MAX_REASON:,} characters; shorten it")
-    return text
+    return decode_text(text)
 
 
 def _add_report_options(command: str, parser: argparse.ArgumentParser) -> None:

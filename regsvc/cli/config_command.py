@@ -227,14 +227,16 @@ def _change(
     args: argparse.Namespace, file: Path, text: str, declared: Key[Any], secret_file: Path | None, *, is_shown: bool
 ) -> int:
     """Set or unset the key; `secret_file` is the file that the config names for it, and has the secret."""
-    value = None
+    value, remarks = None, list[str]()
     if args.action == "set":
         written = _read_value(args, is_shown=is_shown)
         if written is None:
             return 2
         if any("\ud800" <= letter <= "\udfff" for letter in written):  # bytes that are no text
             raise ConfigError(f"the value of {args.key} is not UTF-8 text; nothing was changed.")
-        value = written if args.key.endswith(_FILE) else declared.from_text(written)
+        value, remarks = (written, []) if args.key.endswith(_FILE) else declared.read(written, is_typed=True)
+        if declared.read(value, is_typed=False)[0] != value:  # quoted twice, since quotes belong to it
+            value = declared.from_text(written)
         if not is_shown and args.value not in (None, "-") and is_confidential(value, declared):
             print(
                 f"companion: {args.key} is a secret, and a command line is seen by others and kept by shells: leave it "
@@ -246,7 +248,8 @@ def _change(
     if changed == text:
         print(f"{file}: {args.key} is so already")
         return 0
-    remarks, place = load_changed(file, text, changed), file
+    remarks += load_changed(file, text, changed)
+    place = file
     if args.key.endswith(_FILE) and value and not may_exist(_source_of(file.parent / str(value))):
         remarks.append(f"there is no {_source_of(file.parent / str(value))} yet: write the secret into it")
     if secret_file is not None and value is not None:

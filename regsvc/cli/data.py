@@ -97,7 +97,9 @@ def add_data_options(command: str, parser: argparse.ArgumentParser) -> None:
         )
     elif command == "export":
         parser.add_argument("--format", choices=("csv", "json"), default="csv")
-        parser.add_argument("--output", metavar="FILE", default=STANDARD_OUTPUT, help="default: standard output")
+        parser.add_argument(
+            "--output", type=str, metavar="FILE", default=STANDARD_OUTPUT, help="default: standard output"
+        )
         parser.add_argument("--what", choices=("users", "audit", "all"), default="users")
         parser.add_argument(
             "--with-hashes", action="store_true", help="include password hashes, for moving to another system"

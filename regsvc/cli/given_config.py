@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from plugin_bridge.text import one_line
 from regsvc.config.loader import load_config
 from regsvc.config.places import (
     LOCAL_CONFIG,
@@ -28,6 +29,7 @@ _ROOT: Final = 0
 _NEEDS_NO_STATE: Final = ("status", "translations")
 """Commands that tell users what they can, who may not read the state directory."""
 _USER_VARIABLE: Final = "LOGNAME"
+_LONGEST_LOGIN: Final = 64
 
 
 class ForeignInstallation(ConfigError):
@@ -112,7 +114,7 @@ def _require_owner(unreadable: object, owner: os.stat_result | None, command: st
 def actor_name() -> str:
     """Return the name of the user who started the command, for the audit log: `cli:NAME`."""
     try:
-        return f"cli:{getpass.getuser()}"
+        return f"cli:{one_line(getpass.getuser(), _LONGEST_LOGIN)}"
     except (KeyError, OSError):  # a user without a name, as in a container
         return f"cli:{os.getuid()}"
 

@@ -36,7 +36,7 @@ from regsvc.core.errors import Refusal
 from regsvc.core.exceptions import EX_CONFIG, EX_TEMPFAIL, StartupError
 from regsvc.core.units import format_duration
 from regsvc.database.engine import ReadCommittedMySQL, Worker, error_sentence, explain_refused_write
-from regsvc.database.location import describe_login, read_password
+from regsvc.database.location import describe_login, keep_authme, read_password
 from regsvc.database.migrator import MigrationRunning, remove_old_copies
 from regsvc.doctor.abandonable import await_call
 from regsvc.http.application import ApiApplication
@@ -68,6 +68,7 @@ _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so th
 _SPREAD = timedelta(minutes=10)  # of what many daemons that start together should not do together
 _ADDRESSES_EVERY = timedelta(minutes=5)
 _OWN_LOOK_EVERY = timedelta(seconds=5)
+_STORE_HOPS = "hops"
 _DATABASE_LOOK = "settings and outbox"
 _UNWRITABLE = "the database cannot be written: its disk is full or read-only"
 PRELOADED = ("email_validator", "regsvc.core.http_client")
@@ -189,6 +190,7 @@ class Daemon:
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._app.loop_lag.start()
         self._jobs.start()
+        self._application.hops.on_news = partial(self._jobs.run_now, _STORE_HOPS)
         await self._stop.wait()
 
         notify("STOPPING=1\nSTATUS=stopping")
@@ -262,6 +264,7 @@ class Daemon:
             if context.location.file is not None:
                 remove_old_copies(context.location.file)
             self._app.start_clock()
+            keep_authme(context.config)
         finally:
             context.location.database.close()
 
@@ -296,6 +299,8 @@ class Daemon:
             finally:
                 self._has_synced.set()
 
+        store_hops = partial(self._application.hops.store, app.context.config.server.state_dir)
+
         def has_installation_changed() -> bool:
             return app.installation.has_changed(app.worker.is_open)
 
@@ -321,6 +326,7 @@ class Daemon:
             # the game's may be on another machine; ours need one thread, since each costs the idle daemon wake-ups
             Job("clock", _OWN_LOOK_EVERY, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
             Job("installation", _OWN_LOOK_EVERY, app.follow_installation, look=has_installation_changed),
+            Job(_STORE_HOPS, timedelta(hours=1), partial(await_call, store_hops), runs_at_start=True),
             Job("opening", _OWN_LOOK_EVERY, run(app.settings.follow), look=app.settings.has_time_come),
             in_game("rights", run=run(app.lost_rights.end), look=app.lost_rights.have_changed, runs_at_start=True),
             in_game("game files", run=self._game_files.apply, look=self._game_files.look),

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
+from plugin_bridge.text import decode_text
 from regsvc import __version__
 from regsvc.cli.given_config import ForeignInstallation
 from regsvc.config.places import SystemPlaces, is_installation, list_installations
@@ -24,7 +25,7 @@ from regsvc.core.exceptions import locate_exception
 from regsvc.core.i18n import FALLBACK_LANGUAGE
 from regsvc.core.units import format_duration
 from regsvc.doctor.facts.facts import Facts, FactUnavailable
-from regsvc.doctor.facts.host import Host, PortClosed, RunningDaemon, find_lock_holder, find_start
+from regsvc.doctor.facts.host import Host, PortClosed, fetch_own, find_lock_holder, find_start
 from regsvc.runtime.backups import OLD, find_backups
 from regsvc.runtime.replaced_state import find_unfinished_restore
 
@@ -56,7 +57,7 @@ def run_doctor(read_config: Callable[[], Config], *, is_json: bool, language: st
         language = FALLBACK_LANGUAGE if isinstance(config, ConfigError) else config.server.language
     checkup = in_language(checkup, FALLBACK_LANGUAGE if is_json else language)
     has_colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    print_report(as_json(checkup, places) if is_json else as_text(checkup, places, has_colours=has_colours))
+    print(as_json(checkup, places) if is_json else as_text(checkup, places, has_colours=has_colours))
     return EXIT_STATUS[checkup.verdict]
 
 
@@ -83,16 +84,10 @@ def run_for_all(args: argparse.Namespace, program: Sequence[str]) -> int:
             try:
                 told[places.name] = json.loads(done.stdout)
             except ValueError:  # it could not begin
-                told[places.name] = {"error": done.stderr.decode(errors="replace").strip()}
+                told[places.name] = {"error": decode_text(done.stderr).strip()}
     if args.is_json:
         print(json.dumps(told, indent=2))
     return max(statuses)
-
-
-def print_report(text: str) -> None:
-    """Print a text; characters that the terminal's encoding lacks are escaped."""
-    encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 T = TypeVar("T")
@@ -113,7 +108,7 @@ def run_status(config: Config, *, is_json: bool) -> int:
         status = inspect(Facts(config, Host()))
     finally:
         logging.disable(logging.NOTSET)
-    print_report(json.dumps(status, indent=2) if is_json else "\n".join(_describe(status)))
+    print(json.dumps(status, indent=2) if is_json else "\n".join(_describe(status)))
     return EXIT_STATUS[status["state"]]
 
 
@@ -175,7 +170,7 @@ def _inspect_daemon(facts: Facts, unit: str | None) -> dict[str, Any]:
         "processId": process_id,
         "startedAt": started_at and started_at.isoformat(timespec="seconds"),
         "version": __version__,
-        "runningVersion": _find_version(facts.host, daemon) if daemon is not None and daemon.health else None,
+        "runningVersion": _find_version(facts) if daemon is not None and daemon.health else None,
         "health": dict(daemon.health) or None if daemon is not None else None,
     }
 
@@ -201,10 +196,10 @@ def _find_state(facts: Facts, process_id: int | None) -> tuple[str, str | None]:
     return STOPPED, f"it was never started: {state_dir} is no installation; to set it up: companion install"
 
 
-def _find_version(host: Host, daemon: RunningDaemon) -> str | None:
+def _find_version(facts: Facts) -> str | None:
     """Return the version of a running daemon; None if its metrics are off, or not for this machine."""
     try:
-        found = _VERSION.search(host.fetch(f"{daemon.address}/metrics") or b"")
+        found = _VERSION.search(fetch_own(facts.config, facts.host, "/metrics") or b"")
     except PortClosed:
         return None
     return found[1].decode() if found is not None else None

@@ -6,9 +6,11 @@ import getpass
 import json
 import sys
 import warnings
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import structs
 
 from regsvc.accounts.access import MEANINGS
 from regsvc.accounts.decisions import DecisionResult
@@ -19,9 +21,9 @@ from regsvc.core.rights import EVERYTHING, parse_permissions
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.models import BANNED, User
-from regsvc.notifications.rcon import CommandRecord, list_commands
+from regsvc.notifications.rcon import CommandFields, list_commands
 from regsvc.runtime.join_facts import find_answer, word
-from regsvc.users.notes import NoteRecord, list_notes
+from regsvc.users.notes import NoteFields, list_notes
 from regsvc.users.questions import list_questions
 from regsvc.users.transitions import DecisionDetails
 from regsvc.users.user_details import MAX_RECORDS
@@ -157,7 +159,7 @@ def _show(args: argparse.Namespace, app: App) -> int:
     if listed is not None:
         shown["allowlist_entry"] = listed
     if dispute is not None:
-        shown |= {"email_in_game": dispute.address, "email_in_game_is": dispute.why}
+        shown |= dict(zip(("email_in_game", "email_in_game_is"), dispute, strict=True))
     if notes := app.worker.run_here(_list_notes, entry.username):
         shown["notes"] = notes
     if questions := app.worker.run_here(_list_questions, entry.username):
@@ -176,7 +178,7 @@ def _reasons_in_words(entry: UserListItem, app: App) -> dict[str, Any]:
     shown: dict[str, Any] = {"reason": translations.reason(entry.reason, language)}
     if entry.rejections is not None:
         last_reason = translations.reason(entry.rejections.last_reason, language)
-        shown["rejections"] = replace(entry.rejections, last_reason=last_reason)
+        shown["rejections"] = structs.replace(entry.rejections, last_reason=last_reason)
     return shown
 
 
@@ -188,12 +190,12 @@ def _find_second_factor(username: str, app: App) -> str:
         return "unknown"
 
 
-def _list_commands(username: str) -> list[CommandRecord]:
+def _list_commands(username: str) -> list[CommandFields]:
     """Return the host's commands about this user, newest first."""
     return list_commands(User.get(User.username_key == name_key(username)), MAX_RECORDS)
 
 
-def _list_notes(username: str) -> list[NoteRecord]:
+def _list_notes(username: str) -> list[NoteFields]:
     """Return the team's notes about this user, newest first."""
     return list_notes(User.get(User.username_key == name_key(username)), MAX_RECORDS)
 
@@ -208,7 +210,7 @@ def _list_questions(username: str) -> list[dict[str, Any]]:
 
 
 def _to_json(value: Any) -> Any:
-    return value.isoformat(timespec="milliseconds") if isinstance(value, datetime) else asdict(value)
+    return value.isoformat(timespec="milliseconds") if isinstance(value, datetime) else structs.asdict(value)
 
 
 def _set_password(args: argparse.Namespace, app: App, actor: Actor) -> int:
@@ -221,7 +223,7 @@ def _set_password(args: argparse.Namespace, app: App, actor: Actor) -> int:
 
 
 def _make_link(args: argparse.Namespace, app: App, by: Principal) -> int:
-    created = app.worker.run_here(app.password_mails.create_link, args.username, by)
+    created, _is_for_team = app.worker.run_here(app.password_mails.create_link, args.username, by)
     print(created.link)
     print(f"give it to {created.username} only: it works once, until {created.expires_at:%H:%M} UTC", file=sys.stderr)
     return 0

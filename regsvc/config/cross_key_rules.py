@@ -3,18 +3,22 @@
 A rule takes the whole config and yields its violations; the loader adds where each key was set.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from plugin_bridge.authme.rules import compile_pattern
 from regsvc.config.host_sections import MailSection
 from regsvc.config.host_style import THEMES, brace_warnings, picture_warnings, style_warnings, unusable_style_reason
+from regsvc.config.key_types import to_toml
 from regsvc.config.layers import GAME_SERVERS, TEAM_CHATS
 from regsvc.config.sections import ChatSection, Config
 from regsvc.config.value_checks import (
     exposed_reason,
     find_game_server,
     is_placeholder,
+    may_be_player,
     missing_folder_reason,
     no_certificate_reason,
     split_database_url,
@@ -66,6 +70,7 @@ def config_warnings(config: Config) -> Iterator[str]:
     for server in config.servers:
         if server.directory is not None and (reason := missing_folder_reason(server.directory)):
             yield f"the game server {server.name}: {reason}: its remote console and its AuthMe are unknown."
+    yield from _name_warnings(config)
     yield from _language_warnings(config)
     yield from _address_warnings(config)
     yield from brace_warnings(config)
@@ -111,6 +116,20 @@ def game_folder_warnings(config: Config) -> Iterator[str]:
     directory = config.game.directory
     if directory is not None and (reason := missing_folder_reason(directory)):
         yield f"game.directory: {reason}: without it there are no operators, no AuthMe and no remote console."
+
+
+def _name_warnings(config: Config) -> Iterator[str]:
+    """Yield a sentence for each name that only a server with rules of its own lets in."""
+    usual = re.compile(rf"(?:{re.escape(config.bedrock.prefix)})?[A-Za-z0-9_ ]*|[^\x00-\x7f]+")
+    own = compile_pattern(config.registration.username_regex or "")
+    for key, names in {
+        "game.operators": config.game.operators,
+        "registration.reserved_names": config.registration.reserved_names,
+    }.items():
+        for name in names:
+            is_allowed = usual.fullmatch(name) if may_be_player(name, config.bedrock.prefix) else None
+            if not (is_allowed or own.matches(name)):
+                yield f"{key} has {to_toml(name)}, which hardly is a player's name: correct it, unless it is meant."
 
 
 def _language_warnings(config: Config) -> Iterator[str]:
@@ -215,6 +234,10 @@ def _game(config: Config) -> Iterator[BrokenRule]:
     game = config.game
     if game.rcon is True and not game.directory and not game.rcon_password:
         yield BrokenRule("game", "rcon", "it needs game.rcon_password, or game.directory with server.properties")
+    for name in game.operators:
+        if not may_be_player(name, config.bedrock.prefix):
+            reason = f"{to_toml(name)} is no name of a player: write each name as the game has it, and all in one list"
+            yield BrokenRule("game", "operators", reason)
     names = {(game.name or config.server.name).casefold()}
     for number, server in enumerate(config.servers, 1):
         section = f"{GAME_SERVERS}.{number}"

@@ -20,6 +20,7 @@ from regsvc.config.key_types import (
     DATABASE_SERVER,
     MAIL,
     OWN_CONSOLE,
+    TRUSTED_PROXIES,
     IpNetwork,
     Needs,
     NeedsHigher,
@@ -213,6 +214,11 @@ class HttpSection:
         'Proxies whose X-Forwarded-For is trusted: a list of addresses and networks, or "auto": loopback '
         "while server.host is loopback, else none.",
     )
+    proxy_protocol: bool = key.flag(
+        False,
+        "Take the client's address from the PROXY protocol, versions 1 and 2, as TCP proxies and tunnels send it (frp, "
+        "HAProxy, nginx's stream): every connection from trusted_proxies then has to begin with it.",
+    )
     trusted_clients: tuple[IpNetwork, ...] = key.networks(
         [],
         "Addresses and networks exempt from status_limit, such as a game proxy that asks at every join.",
@@ -259,6 +265,7 @@ class HttpSection:
 
     NEEDS: ClassVar[NeedsTable] = {
         "legacy_status trusted_proxies status_limit web_root allowed_origins": (),
+        "proxy_protocol": (TRUSTED_PROXIES,),
         "trusted_clients": (Needs("status_limit"),),
         "max_body max_buffered_bodies max_connections header_timeout body_timeout write_timeout": (),
         "max_connections_per_client": (NeedsHigher("max_connections"),),

@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -27,14 +28,18 @@ from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, Backend
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.files import PropertiesFile
 from regsvc.config.value_checks import (
+    clean_value,
     column_name,
     console_command,
+    filled_in,
     is_placeholder,
     language_tag,
     listen_host,
+    present,
     required,
     web_address_or_path,
 )
+from regsvc.core.addresses import LOOPBACK, trusted_networks
 from regsvc.core.i18n import Sentence, Translated, join, normalize_tag
 from regsvc.core.units import ChangeLimit, RateLimit, format_duration, parse_duration, parse_size
 
@@ -64,6 +69,22 @@ class Key(Generic[T]):
     from_text: Callable[[str], object] = str
     is_secret: bool = False
     choices: tuple[object, ...] = ()
+    is_prose: bool = False
+    """Whether it is a text for people, which may have quotes around it in TOML."""
+
+    def read(self, written: object, *, is_typed: bool) -> tuple[object, list[str]]:
+        """Return the clean TOML value, and remarks about what is left out (`clean_value`).
+
+        `is_typed`: it is a text that was typed as a variable, an option or an argument, and not in TOML.
+        """
+        if not is_typed:
+            return (written, []) if self.is_prose else clean_value(written, is_secret=self.is_secret)
+        cleaned, remarks = clean_value(written, is_secret=self.is_secret, is_typed=True)
+        value = self.from_text(cleaned) if isinstance(cleaned, str) else cleaned
+        if isinstance(value, str):
+            return value, remarks
+        value, more = clean_value(value, is_secret=self.is_secret)
+        return value, list(dict.fromkeys([*remarks, *more]))
 
 
 def keys_of(section: type) -> dict[str, Key[Any]]:
@@ -81,7 +102,7 @@ def text(default: str, help: str, *, check: Callable[[str], str] | None = None) 
 
 def paragraph(default: str, help: str, *, check: Callable[[str], str] | None = None) -> str:
     """Declare text that may have several lines; see `text`."""
-    return _declare(Key(default, help, _checked(_parse_text, check)))
+    return _declare(Key(default, help, _checked(_parse_text, check), is_prose=True))
 
 
 def secret(default: str, help: str, *, check: Callable[[str], str] | None = None) -> str:
@@ -195,17 +216,17 @@ def pattern(default: str, help: str) -> str:
 
 def networks(default: Sequence[str], help: str) -> tuple[IpNetwork, ...]:
     """Declare a list of IP addresses and networks, such as "10.0.0.0/8"."""
-    return _declare(Key(list(default), help, _list_parser(_parse_network), _list_from_text))
+    return _declare(Key(list(default), help, _parse_networks, _list_from_text))
 
 
 def trusted_proxies(default: Literal["auto"], help: str) -> TrustedProxies:
     """Declare "auto", or a list of IP addresses and networks."""
 
     def parse(value: object) -> TrustedProxies:
-        return "auto" if value == "auto" else _list_parser(_parse_network)(value)
+        return "auto" if isinstance(value, str) and value.lower() == "auto" else _parse_networks(value)
 
     def from_text(written: str) -> object:
-        return written if written == "auto" else _list_from_text(written)
+        return written if written.lower() == "auto" else _list_from_text(written)
 
     return _declare(Key(default, help, parse, from_text))
 
@@ -236,7 +257,7 @@ def translated(help: str) -> Translated[str]:
             raise ValueError('this must be text in quotes, or texts by language, such as description.de = "…"')
         return Translated({_parse_language(tag): _parse_text(text) for tag, text in value.items()})
 
-    return _declare(Key("", help, parse))
+    return _declare(Key("", help, parse, is_prose=True))
 
 
 def links(help: str) -> Translated[dict[str, str]]:
@@ -321,14 +342,19 @@ def _parse_text(value: object, example: str = "text") -> str:
 
 
 def _parse_line(value: object, example: str = "text") -> str:
-    written = _parse_text(value, example)
+    return present(_parse_item(value, example))
+
+
+def _parse_item(value: object, example: str = "text") -> str:
+    """Parse a line that may be any word, such as a player's name in a list: some are called Null."""
+    written = filled_in(_parse_text(value, example))
     if _CONTROL_CHARACTERS.search(written):
         raise ValueError("this must be one line without control characters")
     return written
 
 
 def _parse_name(value: object) -> str:
-    return required(_parse_line(value))
+    return required(_parse_item(value))
 
 
 def _parse_language(value: object) -> str:
@@ -336,10 +362,10 @@ def _parse_language(value: object) -> str:
 
 
 def _parse_secret(value: object) -> str:
-    written = _parse_line(value)
+    written = _parse_text(value)
     if is_placeholder(written) or re.fullmatch(r"<.*>", written):
         raise ValueError("this is a well-known placeholder; choose a secret of your own")
-    return written
+    return _parse_line(written)
 
 
 def _parse_flag(value: object) -> bool:
@@ -349,8 +375,10 @@ def _parse_flag(value: object) -> bool:
 
 
 def _parse_switch(value: object) -> Switch:
-    if isinstance(value, bool) or value == "auto":
+    if isinstance(value, bool):
         return value
+    if isinstance(value, str) and value.lower() == "auto":
+        return "auto"
     raise ValueError('this must be true, false or "auto"')
 
 
@@ -359,8 +387,14 @@ def _parse_optional_path(value: object) -> Path | None:
     return Path(written) if written else None
 
 
-def _parse_network(value: object) -> IpNetwork:
-    written = _parse_line(value)
+def _parse_networks(value: object) -> tuple[IpNetwork, ...]:
+    return tuple(chain.from_iterable(_list_parser(_parse_network)(value)))
+
+
+def _parse_network(value: object) -> tuple[IpNetwork, ...]:
+    written = re.sub(r"\[([0-9A-Fa-f:.]+)\]", r"\1", _parse_line(value))
+    if written.lower() == "localhost":
+        return LOOPBACK
     try:
         network = ipaddress.ip_network(written, strict=False)
     except ValueError:
@@ -371,7 +405,7 @@ def _parse_network(value: object) -> IpNetwork:
         raise ValueError(f'this network has host bits set; write "{network}"')
     if network.prefixlen == 0:
         raise ValueError("this would trust the whole internet; list the addresses of your proxies")
-    return network
+    return (network,)
 
 
 def _choice_parser(allowed: tuple[Choice, ...]) -> Callable[[object], Choice]:
@@ -403,7 +437,10 @@ def _any_of(options: Sequence[object]) -> str:
 
 
 def _flag_from_text(written: str) -> object:
-    return {"true": True, "false": False}.get(written.lower(), written)
+    """Parse what programs and people write for yes and no."""
+    words = {"true": True, "yes": True, "on": True, "y": True, "1": True}
+    words |= {"false": False, "no": False, "off": False, "n": False, "0": False}
+    return words.get(written.lower(), written)
 
 
 def _integer_from_text(written: str) -> object:
@@ -411,9 +448,9 @@ def _integer_from_text(written: str) -> object:
 
 
 def _list_from_text(written: str) -> object:
-    """Parse a TOML list, or values separated by commas."""
+    """Parse a TOML list, or values separated by commas, semicolons or line ends."""
     if not written.lstrip().startswith("["):
-        return [item.strip() for item in written.split(",") if item.strip()]
+        return [item.strip() for item in re.split("[,;\n]", written) if item.strip()]
     try:
         return tomllib.loads(f"value = {written}")["value"]
     except tomllib.TOMLDecodeError:
@@ -614,6 +651,10 @@ ANY_CONSOLE: Final = NeedsFact(
         "a remote console (RCON): enable-rcon=true and a long rcon.password in server.properties, and see game.rcon"
     ),
     lambda config, section: any(_has_console(config, server) for server in config.game_servers.values()),
+)
+TRUSTED_PROXIES: Final = NeedsFact(
+    Sentence("http.trusted_proxies"),
+    lambda config, section: bool(trusted_networks(section.trusted_proxies, config.server.host)),
 )
 CODES: Final = NeedsItem("registration.methods", "email")
 MAIL: Final = NeedsFact(

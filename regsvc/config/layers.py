@@ -128,6 +128,8 @@ class Layer:
     folder: Path | None = None
     lines: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """The line of each key in the file, by section and key, where it is known."""
+    is_typed: bool = False
+    """Whether its values are texts that were typed as variables, and not in TOML."""
 
     def place_of(self, section: str, key: str) -> str:
         """Return what `source_of` says, with the line."""
@@ -236,10 +238,10 @@ def environment_layer(environ: Mapping[str, str]) -> Layer:
         if section == "authme" and key.startswith(_COLUMNS_PREFIX):
             columns[key.removeprefix(_COLUMNS_PREFIX)] = written
         else:
-            tables.setdefault(section, {})[key] = _toml_value(section, key, written)
+            tables.setdefault(section, {})[key] = written
     if columns:
         tables.setdefault("authme", {})["columns"] = columns
-    return Layer(tables, lambda section, key: f"{VARIABLE_SOURCE}{variables[section, key]}")
+    return Layer(tables, lambda section, key: f"{VARIABLE_SOURCE}{variables[section, key]}", is_typed=True)
 
 
 def command_line_layer(overrides: Mapping[str, object]) -> Layer:
@@ -291,10 +293,3 @@ def _section_and_key(variable: str) -> tuple[str, str]:
         download, _, key = key.rpartition("_")
         section = f"{DOWNLOADS}.{download}"
     return section, key
-
-
-def _toml_value(section: str, key: str, written: str) -> object:
-    """Convert the text for this key; the text of an unknown key stays text, and is refused later."""
-    declaring = section_class(section)
-    declared = keys_of(declaring).get(key) if declaring else None
-    return declared.from_text(written) if declared else written

@@ -82,6 +82,8 @@ class LiveConfig:
         self._changing = Lock()
         self.is_cached_elsewhere = False
         """Whether the AuthMe of another game server caches rows."""
+        self.hops: frozenset[str] = frozenset()
+        """Addresses of tunnels, which hide their clients, as recent requests show (`regsvc.http.hops`)."""
 
     def apply_other_authmes(self, authmes: Iterable[object]) -> None:
         """Take notice of AuthMe's configs on the other game servers; those that cannot be read count for nothing."""

@@ -37,7 +37,7 @@ from regsvc.config.layers import (
 )
 from regsvc.config.places import default_state_dir, find_credential_source, may_exist
 from regsvc.config.sections import MISSING_SECRET, Config, ConfigError, Download
-from regsvc.config.value_checks import exposed_reason, unreadable_reason, with_absolute_path
+from regsvc.config.value_checks import clean_value, exposed_reason, unreadable_reason, with_absolute_path
 from regsvc.core.i18n import Sentence
 from regsvc.core.safe_paths import PlantedLink, open_file
 
@@ -91,7 +91,7 @@ def load_config(
     without_effect = (*unread, *_misspelt_variables(environ), *builder.hidden, *builder.find_without_effect(config))
     return replace(
         config,
-        warnings=(*exposures, *config_warnings(config), *without_effect),
+        warnings=(*exposures, *builder.remarks, *config_warnings(config), *without_effect),
         exposure_warnings=exposures,
         without_effect=without_effect,
         variables=MappingProxyType(variables),
@@ -122,6 +122,7 @@ class _ConfigBuilder:
         self._problems: list[str] = []
         self._missing: dict[str, str] = {}
         self._invalid_sections: set[str] = set()
+        self._remarks: dict[tuple[str, str], tuple[str, list[str]]] = {}
         self.hidden: list[Sentence] = []
         """Sentences about keys of the file in whose place a variable of the environment is read."""
 
@@ -186,6 +187,7 @@ class _ConfigBuilder:
             secret = name.removesuffix(_FILE_SUFFIX)
             place = layer.place_of(section, name)
             if name in keys:
+                value = self._read(section, name, keys[name], value, place, is_typed=layer.is_typed)
                 given = SourcedValue(value, source, layer.folder, place)
                 self._note_hidden(section, name, values.get(name), given)
                 values[name] = _merge(values.get(name), given)
@@ -194,8 +196,10 @@ class _ConfigBuilder:
             elif secret in table and value:
                 self._add_problem(section, f"{source}: {header} has both {secret} and {name}; remove one of them.")
             elif value:
+                value, _remarks = clean_value(value)
                 try:
                     content = _read_secret(value, layer.folder, as_lines=isinstance(keys[secret].default, list))
+                    content = self._read(section, secret, keys[secret], content, place)
                     given = SourcedValue(content, f"{source}, {name}", layer.folder, place)
                     self._note_hidden(section, secret, values.get(secret), given)
                     values[secret] = given
@@ -204,6 +208,23 @@ class _ConfigBuilder:
                     values[secret] = SourcedValue(_SecretUnreadable(reason), source, layer.folder, place)
                 except ValueError as error:
                     self._add_problem(section, f"{source}: {header} {name} = {_display(value)}: {error}.")
+
+    def _read(
+        self, section: str, name: str, key: Key[Any], value: object, place: str, *, is_typed: bool = False
+    ) -> object:
+        """Return the clean value, and keep the remarks about it; of several layers those of the last one count."""
+        value, remarks = key.read(value, is_typed=is_typed)
+        self._remarks[section, name] = place, remarks
+        return value
+
+    @property
+    def remarks(self) -> list[str]:
+        """A sentence about each value that is not taken as it is written, or may be a mistake."""
+        return [
+            f"{place}: {header_of(section)} {name}: {'; '.join(remarks)}."
+            for (section, name), (place, remarks) in self._remarks.items()
+            if remarks
+        ]
 
     def _note_hidden(self, section: str, name: str, earlier: SourcedValue | None, later: SourcedValue) -> None:
         """Note that a variable takes the place of what the file says; the command line does so on purpose."""
@@ -250,7 +271,8 @@ class _ConfigBuilder:
             try:
                 values[name] = _with_absolute_path(keys_of(declaring)[name].parse(given.value), given.folder)
             except ValueError as error:
-                self._add_problem(section, _sentence(section, name, given, str(error)))
+                reason = "; ".join([str(error), *self._remarks[section, name][1]])
+                self._add_problem(section, _sentence(section, name, given, reason))
         return declaring(**values)
 
     def _build_listed(self, name: str, declaring: type) -> tuple[Any, ...]:

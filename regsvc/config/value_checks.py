@@ -19,11 +19,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import idna
 
+from plugin_bridge.hosts import split_host
 from plugin_bridge.server.rcon import MAX_COMMAND_BYTES, MAX_VALUE_LENGTH, fill
 from regsvc.core.addresses import parse_game_address
-from regsvc.core.email_address import is_email_address, parse_email
+from regsvc.core.email_address import is_email_address, parse_email, split_sender
 from regsvc.core.errors import Refusal
 from regsvc.core.i18n import is_language_tag
+from regsvc.core.text import strip_stray
 from regsvc.core.webhook_signature import signing_key
 
 _HINT: Final = (
@@ -44,12 +46,79 @@ COMMAND_VALUES: Final = ("username", "uuid", "language")
 """What a console command may contain, each in braces."""
 MAIL_PLACEHOLDERS = ("from", "from_name", "from_email", "to", "subject", "text", "html", "id", "reply_to")
 """What `mail.http_body` may contain, each in braces."""
-_WEB_ADDRESS = re.compile(r"""https?://[^\s/?#@;,'"\\]+(?:[/?#]\S*)?""")  # the host is part of a page's CSP
+_ORIGIN: Final = re.compile(r"(?P<scheme>https?)://(?P<place>[^/?#@*]+)/?", re.IGNORECASE)
+_WEB_ADDRESS: Final = re.compile(r"(?P<scheme>https?)://(?P<place>[^/?#@]+)(?P<rest>(?:[/?#]\S*)?)", re.IGNORECASE)
 # What examples, tutorials and samples put in place of a secret; added digits and punctuation do not help.
-_PLACEHOLDERS = re.compile(
-    r"(?:change|replace)(?:me|this|it)(?:please|now)?|(?:your|insert|my)(?:secret|password|token|key)(?:here)?"
-    r"|placeholder|todo|fixme|default|example"
+_KINDS: Final = (
+    "(?:own|new|secret|real|secure|strong|long|random|discord|telegram|bot|api|app|smtp|mail|email|db|database|mysql|webhook"
+    "|client|access|auth|rcon|server|account)*(?:secret|password|passwd|token|key)"
 )
+_PLACEHOLDERS: Final = re.compile(
+    r"(?:(?:change|replace)(?:me|this|it)(?:please|now)?"
+    rf"|(?:put|enter|paste|type|insert)?(?:your|my){_KINDS}(?:goes)?(?:here)?"
+    rf"|(?:put|enter|paste|type|insert)(?:the)?{_KINDS}(?:here)?|{_KINDS}(?:goes)?here"
+    r"|placeholder|todo|fixme|default|example|redacted)+"
+)
+_MASKED: Final = re.compile(r"[xX]{3,}|[*•.…_-]{3,}|…")
+_FILLED_BY_NOBODY: Final = re.compile(r"<[^<>@]*>|\W*(?:change|replace)[-_ ]?me\W*", re.IGNORECASE)
+_NO_VALUE: Final = re.compile(r"null|none|nil|undefined|nan|\[object object\]", re.IGNORECASE)
+_VARIABLE: Final = re.compile(
+    r"\$\{\w[^{}]*\}|\{\{[^{}]*\}\}|\A\$(?:[A-Z][A-Z0-9_]{2,}|\(.*\))\Z|\A%[A-Z][A-Z0-9_]*%\Z"
+)
+_QUOTES: Final = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "‘": "’", "«": "»"}
+_WITHOUT_QUOTES: Final = "the quotes around it are left out; where they belong to it, write them twice"
+_WITHOUT_MARKS: Final = "tabs, line ends and characters without a width around it are left out"
+_HAS_BLANKS: Final = "the space at its beginning or end is part of it: take it out, unless it is meant"
+_HAS_COMMENT: Final = 'what follows " #" is part of it: take that out, if it is meant as a comment'
+
+
+def clean_value(value: object, *, is_secret: bool = False, is_typed: bool = False) -> tuple[object, list[str]]:
+    """Return a value without blanks, line ends, marks without a width, and one pair of quotes around any text in it.
+
+    The spaces of a secret stay. With the value come remarks for the host, each once, which never repeat the value.
+    `is_typed`: it is the text of an environment variable or of a command line, not of a TOML file.
+    """
+    if isinstance(value, str):
+        return _clean_text(value, is_secret=is_secret, is_typed=is_typed)
+    parts = dict(enumerate(value)) if isinstance(value, list) else value
+    if not isinstance(parts, dict):
+        return value, []
+    cleaned = {name: clean_value(part, is_secret=is_secret, is_typed=is_typed) for name, part in parts.items()}
+    remarks = list(dict.fromkeys(remark for _part, found in cleaned.values() for remark in found))
+    texts = {name: part for name, (part, _found) in cleaned.items()}
+    return (list(texts.values()) if isinstance(value, list) else texts), remarks
+
+
+def _clean_text(written: str, *, is_secret: bool, is_typed: bool) -> tuple[str, list[str]]:
+    text, remarks = strip_stray(written), []
+    if len(text) > 1 and (last := _QUOTES.get(text[0])) == text[-1]:
+        first, inner = text[0], text[1:-1]
+        is_quoted_twice = len(inner) > 1 and inner[0] == first and inner[-1] == last
+        if is_quoted_twice or {first, last}.isdisjoint(inner):
+            return inner, [_WITHOUT_QUOTES]
+    if is_secret:
+        text = strip_stray(written, but=" ")  # which a password may have
+        remarks += [_HAS_BLANKS] * (text != text.strip(" "))
+        remarks += [_WITHOUT_MARKS] * (text != written.removeprefix("\ufeff").rstrip("\r\n"))
+    if is_typed and re.search(r"\s#" if is_secret else r"\s#\s", text):  # others may name a channel
+        remarks.append(_HAS_COMMENT)
+    return text, remarks
+
+
+def filled_in(written: str) -> str:
+    """Refuse a text in which what was to be replaced still stands."""
+    if _VARIABLE.search(written):
+        raise ValueError("this names a variable, which nothing has replaced by its value: write the value itself")
+    if _FILLED_BY_NOBODY.fullmatch(written):
+        raise ValueError("this is a placeholder; write your own value")
+    return written
+
+
+def present(written: str) -> str:
+    """Refuse a word that programs write where there is no value."""
+    if _NO_VALUE.fullmatch(written):
+        raise ValueError('this is a word for no value; leave the key out, or write ""')
+    return written
 
 
 def split_database_url(url: str) -> SplitResult:
@@ -165,6 +234,16 @@ def _fill_parts(parts: Iterable[tuple[K, Json]], values: Values) -> Iterator[tup
             yield key, _fill(part, values)
 
 
+def may_be_player(name: str, bedrock_prefix: str) -> bool:
+    """Return whether the game lets in a player of this name: up to 16 characters, spaces on Bedrock alone.
+
+    Besides, no list of names has quotes, brackets and separators in a name.
+    """
+    is_bedrock = bedrock_prefix != "" and name.startswith(bedrock_prefix)
+    spaced = name.replace(" ", "_") if is_bedrock and name == name.strip() else name
+    return re.fullmatch(r"""[^\s"'`,;:<>()\[\]{}$=/\\#|&]{1,16}""", spaced) is not None
+
+
 def required(written: str) -> str:
     """Refuse an empty text, for keys where "" does not mean "not set"."""
     if not written.strip():
@@ -206,9 +285,10 @@ def short_name(written: str) -> str:
 
 def web_address(written: str) -> str:
     """Accept "http://" and "https://" addresses without credentials; a trailing slash is dropped."""
-    if _WEB_ADDRESS.fullmatch(written) is None or not _has_sound_host(written):
+    address = _WEB_ADDRESS.fullmatch(written)
+    if address is None or (place := _find_host(address["place"])) is None:
         raise ValueError('this must be a web address, such as "https://play.example.org"')
-    return written.rstrip("/")
+    return f"{address['scheme'].lower()}://{place}{address['rest']}".rstrip("/")
 
 
 def web_address_or_path(written: str) -> str:
@@ -244,18 +324,32 @@ def icon(written: str) -> str:
         raise ValueError(f'{error}, or a word, such as "gamepad"') from None
 
 
-host: Final = _matching(
-    r"[^\s/:\[\]]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.%\w]*",
-    "this must be a name or an IP address alone; a port has a key of its own",
-)
-"""The name or IP address of a machine, without a scheme and without a port."""
+def host(written: str) -> str:
+    """Accept the name or IP address of a machine, without a scheme and without a port, and return it as DNS has it."""
+    try:
+        name, port = split_host(written)
+    except ValueError:
+        name, port = "", None
+    if not name or port is not None:
+        raise ValueError("this must be a name or an IP address alone; a port has a key of its own")
+    return _in_ascii(name)
+
+
+def _in_ascii(name: str) -> str:
+    """Return a name in any script as DNS and browsers have it."""
+    try:
+        return name if name.isascii() else idna.encode(name, uts46=True).decode("ascii")
+    except idna.IDNAError:
+        raise ValueError("this has letters that no name of a machine has") from None
 
 
 def origin(written: str) -> str:
-    """Accept an origin as browsers send it (scheme, host and port), and return it in lower case."""
-    if re.fullmatch(r"https?://[^\s/?#@*]+", written) is None or not _has_sound_host(written):
+    """Accept an origin (scheme, host and port), and return it as browsers send it."""
+    address = _ORIGIN.fullmatch(written)
+    if address is None or (place := _find_host(address["place"])) is None:
         raise ValueError('this must be only scheme and host, such as "https://play.example.org"')
-    return written.lower()
+    scheme = address["scheme"].lower()
+    return f"{scheme}://{place}".removesuffix(":443" if scheme == "https" else ":80")
 
 
 column_name: Final = _matching(
@@ -330,8 +424,7 @@ def time_zone(written: str) -> str:
 
 def sender_address(written: str) -> str:
     """Accept "noreply@example.org" and "Example Server <noreply@example.org>"."""
-    bracketed = re.fullmatch(r"[^<>]* ?<([^<>]+)>", written)
-    email_address(bracketed[1] if bracketed else written)
+    email_address(split_sender(written)[1])
     return written
 
 
@@ -377,7 +470,7 @@ def mail_body(written: str) -> str:
 def is_placeholder(written: str) -> bool:
     """Return whether a secret is a well-known placeholder, such as "changeme" or "CHANGE_ME-123"."""
     letters = re.sub(r"[^a-z]", "", written.lower())
-    return bool(letters) and _PLACEHOLDERS.sub("", letters) == ""
+    return _MASKED.fullmatch(written) is not None or _PLACEHOLDERS.fullmatch(letters) is not None
 
 
 def algorithm(written: str) -> str:
@@ -447,9 +540,12 @@ def exposed_reason(file: Path) -> str | None:
     return None
 
 
-def _has_sound_host(address: str) -> bool:
+def _find_host(place: str) -> str | None:
+    """Return the host and port of a web address, as browsers have them; None for anything else."""
     try:
-        parts = urlsplit(address)
-        return bool(parts.hostname) and parts.port != 0
-    except ValueError:  # the port is not a number, or a bracket is not closed
-        return False
+        name, port = split_host(place)
+        ascii_name = _in_ascii(name)
+    except ValueError:
+        return None
+    shown = f"[{ascii_name}]" if ":" in ascii_name else ascii_name
+    return shown if port is None else f"{shown}:{port}"

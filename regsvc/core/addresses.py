@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from plugin_bridge.hosts import split_host
 from plugin_bridge.server.files import read_server_properties
 from regsvc.core.rights import NO_RIGHTS, Rights
 
@@ -78,7 +78,7 @@ def is_in_networks(address: str, networks: Sequence[Network]) -> bool:
 def is_loopback(host: str) -> bool:
     """Return whether a host, an IP address or "localhost", is this machine's loopback interface."""
     parsed = _parse(host)
-    return host == "localhost" or (parsed is not None and parsed.is_loopback)
+    return host.lower().removesuffix(".") == "localhost" or (parsed is not None and parsed.is_loopback)
 
 
 def is_private(host: str) -> bool:
@@ -177,8 +177,6 @@ def _embedded_ipv4(ip: IPv6Address) -> list[IPv4Address]:
 DEFAULT_PORT: Final = 25565
 BEDROCK_PORT: Final = 19132
 
-_ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:/@\[\]]+))(?::(?P<port>[0-9]{1,5}))?")
-
 
 class GameAddress(NamedTuple):
     """The host and port that the game server listens on."""
@@ -189,19 +187,8 @@ class GameAddress(NamedTuple):
 
 def parse_game_address(written: str, default_port: int = DEFAULT_PORT) -> GameAddress:
     """Parse "play.example.org", "192.0.2.1:25566" or "[2001:db8::1]:25565"; raises ValueError for anything else."""
-    match = _ADDRESS.fullmatch(written.strip())
-    port = default_port if match is None or match["port"] is None else int(match["port"])
-    if match is None or not 0 < port <= 65535 or not _is_ipv6(match["v6"] or "::"):
-        raise ValueError('this must be a host, with or without a port, such as "play.example.org:25565"')
-    return GameAddress(match["v6"] or match["host"], port)
-
-
-def _is_ipv6(written: str) -> bool:
-    try:
-        ipaddress.IPv6Address(written)
-    except ValueError:
-        return False
-    return True
+    host, port = split_host(written)
+    return GameAddress(host, default_port if port is None else port)
 
 
 def public_game_address(written: str) -> str | None:
@@ -244,13 +231,15 @@ class Caller:
     """The client of a request, as far as the connection and its headers say.
 
     `address` is the client's address as text (see `client_address`), `limit_key` the key under which rate limits
-    count it, `language` one that has translations, `request_id` the id in the reply and in the log.
+    count it, `language` one that has translations, `request_id` the id in the reply and in the log. `is_hop`: the
+    address is that of a tunnel or CDN that hides its clients.
     """
 
     address: str
     limit_key: str
     language: str
     request_id: str
+    is_hop: bool = False
 
     @property
     def network_key(self) -> str:

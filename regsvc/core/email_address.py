@@ -23,6 +23,21 @@ _PLAIN = re.compile(
 """Short addresses that every mail system accepts. Parsing one thoroughly takes ten times as long as looking it up."""
 
 
+_SENDER = re.compile(r"([^<>]*?)\s*<([^<>]+)>")
+
+
+def split_sender(written: str) -> tuple[str, str]:
+    """Return the name, "" for none, and the address of "noreply@example.org" or "Example Server <noreply@example.org>".
+
+    The name may be in quotes; without them, too, it may have what RFC 5322 wants in quotes, such as a comma.
+    """
+    bracketed = _SENDER.fullmatch(written.strip())
+    name, address = bracketed.groups() if bracketed else ("", written.strip())
+    if len(name) > 1 and name[0] == name[-1] == '"':
+        name = re.sub(r"\\(.)", r"\1", name[1:-1])
+    return " ".join(name.split()), address.strip()
+
+
 @dataclass(frozen=True, slots=True)
 class EmailAddress:
     """One mailbox: `display` as its owner writes it, `key` the canonical form for comparing and looking up."""

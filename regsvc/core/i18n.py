@@ -23,6 +23,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final, Generic, Self, TypeVar
 
+from plugin_bridge.text import decode_text
 from regsvc.core.errors import Refusal
 from regsvc.core.exceptions import StartupError
 from regsvc.core.safe_paths import read_text_file
@@ -394,12 +395,12 @@ def join(sentences: Sequence[Sentence], joint: str) -> Sentence:
 def translate(text: str, words: Mapping[str, str]) -> str:
     """Return the sentence with its template looked up in `words`, in English where they lack it; other text as it is.
 
-    The result is an ordinary string.
+    The result is an ordinary string, which can be sent: facts may be names of files in any encoding.
     """
     if not isinstance(text, Sentence):
-        return text
+        return decode_text(text)
     template = words.get(text.template, text.template)
     if not text.facts:
         return template
     facts = {name: translate(fact, words) if isinstance(fact, str) else fact for name, fact in text.facts.items()}
-    return template.format(**facts)
+    return decode_text(template.format(**facts))

@@ -1,11 +1,18 @@
-"""Text that people type: cleaned before it is shown, as the key of a name, or drawn as a QR code."""
+"""Text that people type: cleaned before it is shown, as the key of a name, or drawn as a QR code.
+
+Text of other programs: `plugin_bridge/text.py`.
+"""
 
 import re
 from typing import Final
 
-INVISIBLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Control characters except the line feed, line separators, and characters that change the writing direction."""
+from plugin_bridge.text import INVISIBLE, decode_text
+
 _LINE_ENDS: Final = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+_STRAY: Final = "".join(filter(str.isspace, map(chr, range(0x3001)))) + (
+    "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
+)
+"""White space, and what has no width."""
 _LOOK_ALIKE: Final = str.maketrans("i10", "llo")
 MAX_REASON: Final = 4000
 """Characters of a reason."""
@@ -27,9 +34,8 @@ def strip_invisible(text: str) -> str:
 
 
 def clean_lines(text: str) -> str:
-    """Return the text with `\n` between its lines, spaces for tabs, `?` for lone surrogates, and nothing invisible."""
-    lines = _LINE_ENDS.sub("\n", text).replace("\t", " ")
-    return strip_invisible(lines.encode("utf-8", "replace").decode())
+    """Return the text with `\n` between its lines, spaces for tabs, and nothing invisible or that cannot be stored."""
+    return decode_text(strip_invisible(_LINE_ENDS.sub("\n", text).replace("\t", " ")))
 
 
 def clean_reason(written: str | None) -> str | None:
@@ -45,6 +51,14 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+def strip_stray(written: str, but: str = "") -> str:
+    """Return the text without what copying leaves at its ends: white space, line ends, and marks without a width.
+
+    `but`: a character that stays.
+    """
+    return written.strip(_STRAY.replace(but, "") if but else _STRAY)
+
+
 def clean_name(written: str) -> str:
     """Return the name without white space at its ends.
 
@@ -57,6 +71,11 @@ def clean_name(written: str) -> str:
 def name_key(name: str) -> str:
     """Return the key of a name: clean, and in lower case as in AuthMe's table."""
     return clean_name(name).lower()
+
+
+def turkish_key(name: str) -> str:
+    """Return the key of a name under which AuthMe has its row where Java lower-cases as in Turkish: I becomes ı."""
+    return name_key(name.replace("I", "ı"))
 
 
 def look_key(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from peewee import SQL, Database, SqliteDatabase
 
+from plugin_bridge.text import one_line
 from regsvc.database.models import User, UtcDateTimeField
 
 _MAX_LENGTH: Final = 40
@@ -64,6 +65,4 @@ def list_unreadable_dates(database: Database, condition: str, *values: object) -
 
 
 def _shown(value: object) -> str:
-    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-    text = "".join(char if char.isprintable() else "?" for char in text)
-    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
+    return one_line(value if isinstance(value, bytes) else str(value), _MAX_LENGTH)

@@ -7,17 +7,18 @@ import os
 import ssl
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
 from peewee import Database, MySQLDatabase, SqliteDatabase
 
-from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, Backend, read_authme_config
+from plugin_bridge.authme.config import MAX_FILE_BYTES, AuthMeConfig, AuthMeConfigError, Backend, read_authme_config
 from plugin_bridge.authme.mysql import MySqlPlayers
 from plugin_bridge.authme.players import NoPlayers, Players
 from plugin_bridge.authme.sqlite import SqlitePlayers
-from plugin_bridge.server.files import require_regular_file
+from plugin_bridge.server.files import read_bounded, require_regular_file
 from plugin_bridge.server.versions import PluginJar
 from regsvc.config.places import LOCATION_FILE
 from regsvc.config.sections import Config, ConfigError
@@ -49,6 +50,8 @@ _AUTHME_KEYS = {
 }
 """Keys of AuthMe's config about its connection, and ours that replace them."""
 _AUTHME_CONFIG = "AuthMe's config.yml"
+_KEPT_AUTHME = "authme-config.yml"
+"""Copy of it in the state directory, as it was when it could last be used."""
 
 COPYING = "copying to: "
 COPIED = "copied to: "
@@ -79,15 +82,18 @@ class DatabaseLocation:
         return self.name if self.file is None else f"sqlite:{self.file.absolute()}"
 
 
-def read_authme(config: Config) -> AuthMeConfig | None:
-    """Return AuthMe's config with our overrides, or None where there is no AuthMe. Raises `ConfigError`."""
+def read_authme(config: Config, *, or_kept: bool = False) -> AuthMeConfig | None:
+    """Return AuthMe's config with our overrides, or None where there is no AuthMe. Raises `ConfigError`.
+
+    `or_kept`: of a config.yml that cannot be used now, return what `keep_authme` kept, if anything.
+    """
     if config.authme.enabled is False:
         return None
     path = config.authme_config_path
     overrides = config.authme.overrides
     try:
         if path is not None and path.exists():
-            return _overridden(_read_installed(path), config)
+            return _overridden(_read_installed_or_kept(path, config) if or_kept else _read_installed(path), config)
         if "backend" in overrides:
             return _overridden(AuthMeConfig(), config)
     except AuthMeConfigError as error:
@@ -104,7 +110,55 @@ def read_authme(config: Config) -> AuthMeConfig | None:
 
 def _read_installed(path: Path) -> AuthMeConfig:
     """Read a config.yml, and the version of the plugin from the jar beside its folder. Raises `AuthMeConfigError`."""
-    return replace(read_authme_config(path), version=PluginJar(path.absolute().parent.parent).find_version())
+    return replace(read_authme_config(path), version=_find_version(path))
+
+
+def _read_installed_or_kept(path: Path, config: Config) -> AuthMeConfig:
+    """Read a config.yml, or the copy of it as it was last usable. Raises `AuthMeConfigError` and OSError."""
+    try:
+        return _read_installed(path)
+    except (AuthMeConfigError, OSError) as problem:
+        copy = config.server.state_dir / _KEPT_AUTHME
+        try:
+            kept = replace(read_authme_config(copy), source=path, version=_find_version(path))
+        except AuthMeConfigError:
+            raise problem from None
+        log.error("AuthMe's config.yml cannot be used; the values of before stay: %s", problem)
+        return kept
+
+
+def keep_authme(config: Config) -> None:
+    """Copy AuthMe's config.yml to the state directory, for a start at which it cannot be used.
+
+    AuthMe itself would refuse it then, and goes on with these values until its own next start. Blocking.
+    """
+    path, copy = config.authme_config_path, config.server.state_dir / _KEPT_AUTHME
+    new = copy.with_suffix(".new")
+    try:
+        if path is None or config.authme.enabled is False or not path.exists() or not copy.parent.exists():
+            return
+        content = read_bounded(path, MAX_FILE_BYTES)
+        if copy.exists() and read_bounded(copy, MAX_FILE_BYTES) == content:
+            return
+        new.unlink(missing_ok=True)
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
+            file.write(content)  # it holds a password
+        with suppress(AuthMeConfigError):  # which is told where the file is read; the copy of before stays
+            read_authme_config(new)
+            new.replace(copy)
+        new.unlink(missing_ok=True)
+    except (OSError, ValueError) as problem:
+        log.warning("AuthMe's config.yml could not be copied to %s: %s", copy, problem)
+
+
+def has_kept_authme(config: Config) -> bool:
+    """Return whether there is a copy of AuthMe's config.yml as it was last usable, which we may read."""
+    return os.access(config.server.state_dir / _KEPT_AUTHME, os.R_OK)
+
+
+def _find_version(path: Path) -> str | None:
+    """Return the version of the plugin by the jar beside its folder."""
+    return PluginJar(path.absolute().parent.parent).find_version()
 
 
 def read_other_authmes(config: Config) -> dict[str, AuthMeConfig | AuthMeConfigError]:

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from regsvc.core.rights import Permission
 from regsvc.core.shared_lookup import CachedCall
-from regsvc.http.messages import EpochMilliseconds, Output, Reply, Request, milliseconds_of, to_reply
+from regsvc.http.messages import Moment, Output, Reply, to_reply
 from regsvc.http.route import Routes
 
 if TYPE_CHECKING:
@@ -30,12 +30,6 @@ Verdict = Literal["fine", "risky", "broken"]
 
 
 Words = Annotated[str, Meta(description="A sentence or two, in the language of the reply.")]
-
-
-class DoctorQuery(Request, frozen=True, kw_only=True):
-    """Query of the doctor's route: whether a recent result is good enough."""
-
-    fresh: Annotated[bool, Meta(description="Check again, even if the last check was less than a minute ago.")] = False
 
 
 class FindingFields(Output, frozen=True, kw_only=True):
@@ -62,7 +56,7 @@ class CheckupReply(Reply, frozen=True, kw_only=True):
     verdict: Annotated[Verdict, Meta(description="The worst severity of all findings.")]
     findings: list[FindingFields]
     not_examined: Annotated[list[str], Meta(examples=[[]])]
-    checked_at: EpochMilliseconds
+    checked_at: Moment
 
 
 def _translate(checkup: Checkup, language: str) -> Checkup:
@@ -72,12 +66,19 @@ def _translate(checkup: Checkup, language: str) -> Checkup:
 
 
 @ROUTES.add("GET", "/api/admin/doctor", Permission.SYSTEM_READ)
-async def show_checkup(call: Call, doctor: DoctorRuns, query: DoctorQuery) -> CheckupReply:
+async def show_checkup(
+    call: Call,
+    doctor: DoctorRuns,
+    *,
+    fresh: Annotated[bool, Meta(description="Check again, even if the last check was less than a minute ago.")] = False,
+) -> CheckupReply:
     """List what is broken or risky about this installation and what to change, like `companion doctor`.
 
     The config is checked as it is in effect, even if the file was changed since. The sentences are in the
     caller's language if the doctor speaks it (`language` of the reply), else in English.
+
+    DoctorQuery: Query of the doctor's route: whether a recent result is good enough.
     """
-    checkup, made_at = await doctor.get(force=query.fresh)
+    checkup, made_at = await doctor.get(force=fresh)
     checkup = await call.run(_translate, checkup, call.language)
-    return to_reply(CheckupReply, checkup, checked_at=milliseconds_of(made_at))
+    return to_reply(CheckupReply, checkup, checked_at=made_at)

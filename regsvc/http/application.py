@@ -24,6 +24,7 @@ from regsvc.core.addresses import client_address, network_key, trusted_networks
 from regsvc.core.errors import BodyTooLarge, Category, HeadersTooLarge, MalformedRequest, Overloaded, Refusal
 from regsvc.http.call import BaseHandler, Call, Rule, ServingApplication, printable_path
 from regsvc.http.connections import Connections
+from regsvc.http.hops import is_relayed
 from regsvc.http.route import ADMIN, SMALL_BODY, Features, Route
 
 MAX_DISCARDED_BYTES = 1024 * 1024
@@ -106,15 +107,20 @@ class ApiApplication(ServingApplication):
     def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> Any:
         """Find the handler of an API path in one step; Tornado tries the patterns of all pages one by one."""
         is_legacy = self.live.current.http.legacy_status
-        routes = self._by_path[is_legacy].get(request.path)
+        routes = self._find_routes(request, is_legacy=is_legacy)
         if routes is None:
             return super().find_handler(request, **kwargs)
         return self.get_handler_delegate(request, Call, {"routes": routes})
 
+    def _find_routes(self, request: HTTPServerRequest, *, is_legacy: bool) -> dict[str, Route] | None:
+        """Return the routes of an API path by method, with or without a slash at its end; None for another path."""
+        known = self._by_path[is_legacy]
+        return known.get(request.path) or known.get(request.path.removesuffix("/"))
+
     def max_body(self, request: HTTPServerRequest) -> int:
         """Return the size of the largest body that a method of a path takes."""
         config = self.live.current.http
-        route = self._by_path[config.legacy_status].get(request.path, {}).get(str(request.method))
+        route = (self._find_routes(request, is_legacy=config.legacy_status) or {}).get(str(request.method))
         takes_large_ones = route is not None and (route.has_large_body or route.access is ADMIN)
         return config.max_body if takes_large_ones else min(SMALL_BODY, config.max_body)
 
@@ -131,7 +137,7 @@ class ApiApplication(ServingApplication):
             facts = (request.remote_ip, request.method, printable_path(request), status, seconds * 1000, request_id)
             access_log.log(level, "%s %s %s %d %.1fms request=%s", *facts)
         # unknown paths would make a metric each
-        route = request.path if request.path in self._paths else "other"
+        route = next((path for path in (request.path, request.path.removesuffix("/")) if path in self._paths), "other")
         method = str(request.method) if request.method in handler.SUPPORTED_METHODS else "other"
         self.metrics.count_request(route, method, status, seconds)
 
@@ -213,7 +219,10 @@ class IncomingRequest(HTTPMessageDelegate):
         forwarded_for = self._headers.get_list("X-Forwarded-For")
         config = self._application.live.current
         trusted = trusted_networks(config.http.trusted_proxies, config.server.host)
-        request.remote_ip = client_address(str(request.remote_ip), forwarded_for, trusted)
+        peer = str(request.remote_ip)
+        request.remote_ip = client_address(peer, forwarded_for, trusted)
+        if not is_relayed(self._connection):
+            self._application.hops.observe(request.path, self._headers, peer, request.remote_ip, trusted)
         return request
 
     def _refuse_malformed(self) -> Awaitable[None]:

@@ -53,7 +53,8 @@ from regsvc.core.exceptions import describe_exception
 from regsvc.core.i18n import Translations, negotiate_language
 from regsvc.database.audit import Actor
 from regsvc.database.engine import ListWorker, Worker
-from regsvc.http.messages import Reply, Request, convert, convert_query, parse_object
+from regsvc.http.hops import HopWatch
+from regsvc.http.messages import Reply, Request, convert, convert_query, parse_object, to_plain
 from regsvc.http.metrics import HttpMetrics
 from regsvc.http.route import Access, Features, Route
 
@@ -105,6 +106,7 @@ class ServingApplication(Application):
         self.worker, self.list_worker = features.of_class(Worker), features.of_class(ListWorker)
         self.sessions, self.api_tokens = features.of_class(Sessions), features.of_class(ApiTokens)
         self.metrics = features.of_class(HttpMetrics)
+        self.hops = HopWatch(self.live)
         self.is_stopping = False
         """While true, every reply asks the client to reconnect."""
         self.ready_replies: dict[tuple[str, str], tuple[tuple[object, ...], bytes]] = {}
@@ -291,7 +293,8 @@ class Call(BaseHandler):
     @cached_property
     def caller(self) -> Caller:
         """The client's address, rate limit key, language and request id. Cached like `language`."""
-        return Caller(self.address, limit_key(self.address), self.language, self.request_id)
+        is_hop = self.application.hops.hides_clients(self.address)
+        return Caller(self.address, limit_key(self.address), self.language, self.request_id, is_hop)
 
     def word_reason(self, stored: str | None) -> str | None:
         """Return the reason of a decision in the caller's language, unless it is in an operator's own words."""
@@ -303,10 +306,10 @@ class Call(BaseHandler):
 
     def send(self, reply: Reply, status: int = 200) -> bytes:
         """Send a successful reply, finish the request, and return the body."""
+        body = to_plain(reply)
         if reply.message is not UNSET and self.config.http.legacy_status:
-            text = msgspec.json.encode(msgspec.to_builtins(reply) | {"msg": reply.message})
-        else:
-            text = msgspec.json.encode(reply)
+            body["msg"] = reply.message
+        text = msgspec.json.encode(body)
         self._write_json(status, text)
         self.finish()
         return text
@@ -335,11 +338,12 @@ class Call(BaseHandler):
             self.finish()
             return
         if route.request_type is None:
-            reply = await route.answer(self)
+            returned = await route.answer(self)
         elif route.method == "GET":
-            reply = await route.answer(self, **{route.request_name: self._read_query(route.request_type)})
+            returned = await route.answer(self, **route.arguments_of(self._read_query(route.request_type)))
         else:
-            reply = await route.answer(self, **{route.request_name: convert(self._fields, route.request_type)})
+            returned = await route.answer(self, **route.arguments_of(convert(self._fields, route.request_type)))
+        reply = route.reply_of(returned)
         if reply is not None:
             text = self.send(reply, route.status)
             if made_of:

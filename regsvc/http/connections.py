@@ -74,7 +74,7 @@ class Connections:
 
     def make_room(self, peer: str) -> bool:
         """Return whether a peer may open a connection; a connection that waits for its client may be closed for it."""
-        limits = {} if self._is_proxy(peer) else self._client_limits(peer)
+        limits = {} if self.is_proxy(peer) else self._client_limits(peer)
         for key, limit in limits.items():
             if self._is_full(key, limit) and not self._close_waiting(key):
                 self._refuse("client", f"{key} has {limit} (is it a proxy that http.trusted_proxies does not name?)")
@@ -90,7 +90,7 @@ class Connections:
 
     def add(self, stream: IOStream, peer: str) -> None:
         """Count a new connection, which waits for its client's first request."""
-        is_from_proxy = self._is_proxy(peer)
+        is_from_proxy = self.is_proxy(peer)
         clients = () if is_from_proxy else self._client_limits(peer)
         connection = self._open[stream] = Connection(stream, is_from_proxy, (_ALL, *clients))
         for key in connection.keys:
@@ -125,7 +125,7 @@ class Connections:
             return True
         connection.awaits_headers = False
         self._begin_wait(connection)
-        if not connection.is_from_proxy or self._is_proxy(client):
+        if not connection.is_from_proxy or self.is_proxy(client):
             return True
         limits = self._client_limits(client)
         is_allowed = not any(self._is_full(key, limit) for key, limit in limits.items())
@@ -189,15 +189,16 @@ class Connections:
             elif now - connection.taken_at >= timeout:
                 self._close(connection, "unread")
 
+    def is_proxy(self, address: str) -> bool:
+        """Return whether an address is one of `http.trusted_proxies`."""
+        config = self._live.current
+        return is_in_networks(address, trusted_networks(config.http.trusted_proxies, config.server.host))
+
     def _begin_wait(self, connection: Connection) -> None:
         for key in connection.keys:
             waiting = self._groups[key].waiting
             waiting.pop(connection, None)  # so that it is the last one
             waiting[connection] = self._clock()
-
-    def _is_proxy(self, address: str) -> bool:
-        config = self._live.current
-        return is_in_networks(address, trusted_networks(config.http.trusted_proxies, config.server.host))
 
     def _client_limits(self, address: str) -> Mapping[str, int]:
         """Return the limits that hold for a client, by the keys of their groups."""

@@ -6,6 +6,7 @@ form of a field; whether a name, e-mail address or password is acceptable is dec
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -21,16 +22,22 @@ from regsvc.core.errors import InvalidField, MalformedBody
 from regsvc.core.text import clean_name
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LAST_MILLISECOND: Final = 253_402_300_799_999  # of the year 9999
 
 EpochMilliseconds = Annotated[
     int,
     Meta(
         ge=0,
-        le=253_402_300_799_999,  # the end of the year 9999
+        le=LAST_MILLISECOND,
         description="Milliseconds since 1970-01-01, UTC.",
         examples=[1_790_000_000_000],
     ),
 ]
+Moment = Annotated[
+    datetime, Meta(tz=True, description="Milliseconds since 1970-01-01, UTC.", examples=[1_790_000_000_000])
+]
+"""A time in a reply: epoch milliseconds in JSON (`to_plain`, `openapi.make_schemas`)."""
+
 PageNumber = Annotated[int, Meta(ge=1, le=2**31 - 1, description="The page number, from 1.", examples=[1])]
 PageSize = Annotated[int, Meta(ge=1, le=100, description="The number of entries per page.", examples=[20])]
 Language = Annotated[str, Meta(description="A language tag.", examples=["en"])]
@@ -73,7 +80,7 @@ WaitingForText = Annotated[
     ),
 ]
 Warnings = Annotated[
-    list[str],
+    tuple[str, ...],
     Meta(
         description="The request succeeded, but not everything has taken effect yet. player_pending: AuthMe's table is "
         "busy; the change is saved and will be applied. player_locked: the user may play, but the name's row in "
@@ -169,7 +176,7 @@ _ENVELOPE: Final = frozenset(Reply.__struct_fields__)
 def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
     """Return a reply type filled from the record's attributes, and the types within it from theirs.
 
-    Times become epoch milliseconds, tuples lists. `overrides` has the fields that the record lacks, or that differ in
+    Tuples become lists. `overrides` has the fields that the record lacks, or that differ in
     the reply. `success` and `message` never come from the record.
     """
     fields = dict(overrides)
@@ -180,11 +187,9 @@ def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
 
 
 def _to_field(value: object, inner: type[Output] | None) -> object:
-    if isinstance(value, datetime):
-        return milliseconds_of(value)
     if isinstance(value, tuple | list):
         return [_to_field(member, inner) for member in value]
-    return value if value is None or inner is None else to_reply(inner, value)
+    return value if value is None or inner is None or isinstance(value, inner) else to_reply(inner, value)
 
 
 @cache
@@ -200,14 +205,26 @@ def _find_output(annotation: Any) -> type[Output] | None:
     return next(filter(None, map(_find_output, get_args(annotation))), None)
 
 
+def to_plain(reply: object) -> Any:
+    """Return what JSON has of a reply: plain data, in which times are epoch milliseconds."""
+    return _with_milliseconds(msgspec.to_builtins(reply, builtin_types=(datetime,)))
+
+
+def _with_milliseconds(value: Any) -> Any:
+    kind = type(value)
+    if kind is dict:  # a list of users has thousands of members, most of which need no call
+        return {name: it if type(it) in _SCALARS else _with_milliseconds(it) for name, it in value.items()}
+    if kind is list or kind is tuple:
+        return [_with_milliseconds(member) for member in value]
+    return milliseconds_of(value) if kind is datetime else value
+
+
+_SCALARS: Final = frozenset((str, int, bool, float, type(None)))
+
+
 def to_datetime(milliseconds: int | None) -> datetime | None:
     """Convert epoch milliseconds to a UTC time; None stays None."""
     return None if milliseconds is None else EPOCH + timedelta(milliseconds=milliseconds)
-
-
-def epoch_milliseconds(at: datetime | None) -> int | None:
-    """Convert a time to epoch milliseconds, its form in JSON; None stays None. Raises TypeError for a naive time."""
-    return None if at is None else milliseconds_of(at)
 
 
 def milliseconds_of(at: datetime) -> int:
@@ -297,7 +314,11 @@ _MISSING_FIELD = re.compile(r"missing required field `(?P<name>[^`]+)`")
 
 
 def parse_object(body: bytes) -> dict[str, object]:
-    """Parse the JSON object in a body; an empty body counts as `{}`. Raises MalformedBody."""
+    """Parse the JSON object in a body; an empty body counts as `{}`. Raises MalformedBody.
+
+    A byte order mark before it is ignored, as RFC 8259 allows: .NET and PowerShell write one.
+    """
+    body = body.removeprefix(codecs.BOM_UTF8)
     if not body:
         return {}
     if _separators(body) >= MAX_VALUES and _separators(_TEXT.sub(b"", body)) >= MAX_VALUES:

@@ -22,7 +22,7 @@ from regsvc.core import errors
 from regsvc.core.errors import REFUSALS, Category, Refusal
 from regsvc.core.i18n import FALLBACK_LANGUAGE, Translations
 from regsvc.http.call import Call
-from regsvc.http.messages import EpochMilliseconds, Output, Request, Username
+from regsvc.http.messages import LAST_MILLISECOND, EpochMilliseconds, Output, Request, Username
 from regsvc.http.route import (
     ACCESS_TOKEN,
     ADDRESS_PROOF,
@@ -55,6 +55,7 @@ def make_schemas(types: Iterable[type]) -> dict[str, Schema]:
     """
     schemas: dict[str, Schema] = msgspec.json.schema_components(types, ref_template=_REF_PREFIX + "{name}")[1]
     outputs = {kind.__name__: kind for kind in _outputs(Output)}
+    _rewrite_times(schemas)
     for name, schema in schemas.items():
         if "description" in schema:
             schema["description"] = inspect.cleandoc(schema["description"])
@@ -64,6 +65,18 @@ def make_schemas(types: Iterable[type]) -> dict[str, Schema]:
             fields = msgspec.structs.fields(outputs[name])
             schema["required"] = [field.encode_name for field in fields if field.default is not UNSET]
     return schemas
+
+
+def _rewrite_times(schema: Any) -> None:
+    """Make the schemas of times those of what is sent (`to_plain`)."""
+    if isinstance(schema, dict):
+        if schema.get("format") == "date-time":
+            del schema["format"]
+            schema |= {"type": "integer", "minimum": 0, "maximum": LAST_MILLISECOND}
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for member in schema:
+            _rewrite_times(member)
 
 
 def _describe_default(field: Schema) -> None:
@@ -308,7 +321,7 @@ class OpenApiBuilder:
         }
 
     def _operation(self, route: Route) -> dict[str, Any]:
-        summary, _blank, more = (inspect.getdoc(route.answer) or "").partition("\n\n")
+        summary, _blank, more = route.doc.partition("\n\n")
         first = next(known for known in self._routes if known.answer is route.answer)
         if first is not route:
             more = f"Alias of `{route.method} {first.path}`."

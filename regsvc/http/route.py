@@ -3,27 +3,32 @@
     ROUTES = Routes()
 
     @ROUTES.add("POST", "/api/verify/send", PUBLIC, InvalidEmail, RateLimited)
-    async def send_code(call: Call, verification: EmailVerification, request: SendCodeRequest) -> SendCodeReply:
+    async def send_code(call: Call, verification: EmailVerification, *, email: Email) -> SendCodeReply:
         \"\"\"Mail a verification code.\"\"\"
-        sent = await verification.send_code(request.email, call.caller)
+        sent = await verification.send_code(email, call.caller)
         return SendCodeReply(message=call.message("code_sent"), remaining_seconds=sent.remaining_seconds)
 
-The annotations are the contract: the request is read from the query of a GET and from the body of a POST, the reply is
-sent as it is typed, and the docstring becomes the operation's summary and description in the OpenAPI document. The
-other parameters are features, of which the application has each once, by its class (`Features`); one that it does not
-have ends the start.
+The annotations are the contract: keyword-only parameters are the fields of the request, which is read from the query of
+a GET and from the body of a POST, the reply is sent as it is typed, and the docstring becomes the operation's summary
+and description in the OpenAPI document. A request of several functions, or of many fields, is a struct, which one
+parameter takes as a whole; beside it, keyword-only ones are further fields. A reply of one field is returned as its
+value, whose annotation names field and schema (`SentAs`). The other parameters are features, of which the application
+has each once, by its class (`Features`); one that it does not have ends the start.
 `Call` has refused malformed requests and those without the required access before the function is called.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 import types
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from functools import cache, partial
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from regsvc.core.errors import Category, Refusal
 from regsvc.core.rights import Permission
@@ -44,7 +49,12 @@ PROOF_HEADER: Final = "X-Address-Proof"
 SMALL_BODY: Final = 8 * 1024
 """Largest body in bytes where a few short fields are sent; elsewhere `http.max_body` alone applies."""
 
-Answer = Callable[..., Awaitable[Reply | None]]
+_SCHEMA: Final = re.compile(r"\n\n(\w+(?:Request|Query|Reply)):")
+"""Begins the paragraphs at the end of a docstring that describe the schemas of request and reply."""
+
+_LINE_END: Final = re.compile(r"(?<!\n)\n(?!\n)")
+
+Answer = Callable[..., Awaitable[Any]]
 AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
 T = TypeVar("T")
 
@@ -73,6 +83,13 @@ class Features(dict[type, Any]):
         return feature
 
 
+class SentAs(NamedTuple):
+    """The field that a returned value is sent as, and the name of the reply's schema."""
+
+    field: str
+    schema: str
+
+
 class Access(Enum):
     """The access a route requires."""
 
@@ -90,21 +107,25 @@ PUBLIC, USER, ADMIN = Access.PUBLIC, Access.USER, Access.ADMIN
 class Route:
     """One method of one path, and the function that answers it; GET implies HEAD.
 
-    `needs` are the features that the function takes, each after the name of its parameter. `request_type` is None, and
-    its parameter's name empty, for a function that reads neither body nor query. `reply_types` is empty for one that
-    writes its response itself (as `media_type`). `refusals` are the function's own; those of every route come on top.
-    `redirects` says when it answers with a redirect (303); empty: never. `credentials` are the optional ones a public
-    route accepts, by the names of their security schemes.
+    `needs` are the features that the function takes, each after the name of its parameter. `request_type` is None for
+    one that reads neither body nor query; `request_name` is the parameter that takes the whole request, if there is
+    one, and `request_fields` are taken singly. `reply_types` is empty for one that writes its response itself (as
+    `media_type`), and `reply_field` for one that returns whole replies. `refusals` are the function's own; those of
+    every route come on top. `redirects` says when it answers with a redirect (303); empty: never. `credentials` are
+    the optional ones a public route accepts, by the names of their security schemes.
     """
 
     method: Literal["GET", "POST"]
     path: str
     access: Access
     answer: Answer
+    doc: str
     needs: tuple[tuple[str, type], ...]
-    request_name: str
     request_type: type[Request] | None
+    request_name: str
+    request_fields: tuple[str, ...]
     reply_types: tuple[type[Reply], ...]
+    reply_field: str
     refusals: tuple[type[Refusal], ...]
     status: int = 200
     media_type: str = "application/json"
@@ -133,6 +154,16 @@ class Route:
         made_of = None if self.made_of is None else partial(self.made_of, *taken.values())
         return replace(self, answer=partial(self.answer, **taken), needs=(), made_of=made_of)
 
+    def arguments_of(self, request: Request) -> dict[str, object]:
+        """Return what the function takes of a request, by the names of its parameters."""
+        whole: dict[str, object] = {self.request_name: request} if self.request_name else {}
+        return whole | {field: getattr(request, field) for field in self.request_fields}
+
+    def reply_of(self, returned: Any) -> Reply | None:
+        """Return the reply of what the function returned; None: it has written its response itself."""
+        reply: Reply | None = self.reply_types[0](**{self.reply_field: returned}) if self.reply_field else returned
+        return reply
+
     def sends_as_200(self, refusal: type[Refusal]) -> bool:
         """Return whether refusals of this kind have status 200 under `http.legacy_status`."""
         return refusal.is_business and not (self.keeps_429 and refusal.category is Category.LIMITED)
@@ -149,59 +180,74 @@ class Routes(list[Route]):
         *refusals: type[Refusal],
         **details: Any,
     ) -> Callable[[AnyAnswer], AnyAnswer]:
-        """Enter a function that takes the call, features, and a request type (or none), and returns a reply type.
+        """Enter a function that takes the call, features, and a request (or none), and returns a reply type.
 
-        `access` may be a permission, which members of the team have or lack.
+        `access` may be a permission, which members of the team have or lack. The docstring may end with the name of
+        the request's schema, a colon, and its description; else the schema has the function's name.
 
         A function that returns None has written its response itself, for example a redirect or a stream. `details` are
         further fields of its `Route`. Raises TypeError for a function without request and reply types.
         """
 
         def enter(answer: AnyAnswer) -> AnyAnswer:
-            needs, request, reply_types = _read_types(answer)
-            request_name, request_type = request or ("", None)
             if isinstance(access, Permission):
                 required: dict[str, Any] = {"access": Access.ADMIN, "permission": access}
             else:
                 required = {"access": access}
             self.append(
-                Route(
-                    method,
-                    path,
-                    answer=answer,
-                    needs=needs,
-                    request_name=request_name,
-                    request_type=request_type,
-                    reply_types=reply_types,
-                    refusals=refusals,
-                    **required,
-                    **details,
-                )
+                Route(method, path, answer=answer, refusals=refusals, **_read_signature(answer), **required, **details)
             )
             return answer
 
         return enter
 
 
-def _read_types(
-    answer: Answer,
-) -> tuple[tuple[tuple[str, type], ...], tuple[str, type[Request]] | None, tuple[type[Reply], ...]]:
-    """Return the features, the request and the reply types in the annotations of a function."""
+@cache  # a function may answer for several paths
+def _read_signature(answer: Answer) -> dict[str, Any]:
+    """Return the fields of a route that are in the signature and the docstring of its function."""
     # the call itself is not imported where routes are: commands, which have none, would load the web framework
-    hints: dict[str, Any] = get_type_hints(answer, localns={"Call": object})
-    returned = hints.pop("return", inspect.Signature.empty)
-    _call, *taken = hints.items()
-    requests = [(name, kind) for name, kind in taken if isinstance(kind, type) and issubclass(kind, Request)]
-    needs = tuple(each for each in taken if each not in requests)
-    reply_types = tuple(kind for kind in _alternatives(returned) if kind is not types.NoneType)
-    if len(requests) > 1 or not all(issubclass(kind, Reply) for kind in reply_types):
-        raise TypeError(f"{answer.__qualname__} has no request and reply types")
-    if not all(isinstance(kind, type) for _name, kind in needs):
+    hints: dict[str, Any] = get_type_hints(answer, localns={"Call": object}, include_extras=True)
+    doc, *schemas = _SCHEMA.split(inspect.getdoc(answer) or "")
+    about = {name: _LINE_END.sub(" ", text).strip() for name, text in zip(schemas[::2], schemas[1::2], strict=True)}
+    _call, *parameters = inspect.signature(answer).parameters.values()
+    fields = [parameter for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+    taken = {parameter.name: hints[parameter.name] for parameter in parameters if parameter not in fields}
+    if not all(isinstance(kind, type) for kind in taken.values()):
         raise TypeError(f"{answer.__qualname__} takes what is no class")
-    return needs, next(iter(requests), None), reply_types
+    requests = {name: kind for name, kind in taken.items() if issubclass(kind, Request)}
+    reply_types, reply_field = _read_replies(hints.get("return"), about)
+    if len(requests) > 1 or not all(isinstance(kind, type) and issubclass(kind, Reply) for kind in reply_types):
+        raise TypeError(f"{answer.__qualname__} has no request and reply types")
+    request_name, request_type = next(iter(requests.items()), ("", Request if fields else None))
+    if request_type is not None and (fields or request_type is Request):
+        usual = answer.__name__.title().replace("_", "") + "Request"
+        name = next((name for name in about if not name.endswith("Reply")), usual)
+        defaults = [msgspec.NODEFAULT if field.default is field.empty else field.default for field in fields]
+        typed = [(field.name, hints[field.name], default) for field, default in zip(fields, defaults, strict=True)]
+        request_type = _define(name, about, request_type, typed)
+    return {
+        "doc": doc,
+        "needs": tuple((name, kind) for name, kind in taken.items() if name not in requests),
+        "request_type": request_type,
+        "request_name": request_name,
+        "request_fields": tuple(field.name for field in fields),
+        "reply_types": reply_types,
+        "reply_field": reply_field,
+    }
 
 
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    if get_origin(annotation) in (Union, types.UnionType):
-        return get_args(annotation)
-    return (annotation,)
+def _read_replies(returned: Any, about: Mapping[str, str]) -> tuple[tuple[type[Reply], ...], str]:
+    """Return the replies of a function, and the field of the one that it returns as a value."""
+    kind, *notes = get_args(returned) or (None,)
+    if notes and isinstance(sent_as := notes.pop(), SentAs):
+        field = (sent_as.field, Annotated[(kind, *notes)] if notes else kind)
+        return (_define(sent_as.schema, about, Reply, [field]),), sent_as.field
+    kinds = get_args(returned) if get_origin(returned) in (Union, types.UnionType) else (returned,)
+    return tuple(kind for kind in kinds if kind is not types.NoneType), ""
+
+
+def _define(name: str, about: Mapping[str, str], base: type[T], fields: Iterable[tuple[Any, ...]]) -> type[T]:
+    """Return the struct with these fields after those of its base."""
+    doc = {"__doc__": about.get(name) or None}
+    defined: Any = msgspec.defstruct(name, fields, bases=(base,), namespace=doc, frozen=True, kw_only=True)
+    return defined  # type: ignore[no-any-return]

@@ -12,11 +12,13 @@ from typing import Any, Final
 
 from tornado.http1connection import HTTP1ServerConnection
 from tornado.httpserver import HTTPServer
-from tornado.iostream import IOStream
+from tornado.iostream import IOStream, StreamClosedError
 
 from regsvc.config.sections import Config
 from regsvc.http.application import ApiApplication
 from regsvc.http.connections import Connections
+from regsvc.http.hops import HintKind, HopWatch, Relayed, is_near
+from regsvc.http.proxy_protocol import begins_header, find_client, read_header
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +30,7 @@ _TORNADO_MAX_BODY: Final = 10**30  # it would disconnect without an answer; the 
 _MAX_UNSENT_BYTES: Final = 128 * 1024  # of an answer in the kernel, which counts them as memory of the service
 _ACCEPTED_AT_ONCE: Final = 128
 _ACCEPT_PAUSE: Final = 1.0  # seconds
+_FIRST_BYTES: Final = 16
 _LONGEST_WATCH_INTERVAL: Final = timedelta(seconds=5)
 
 
@@ -43,6 +46,8 @@ def make_server(application: ApiApplication, config: Config) -> HTTPServer:
     return LimitedServer(
         application,
         connections=application.connections,
+        hops=application.hops,
+        takes_headers=config.http.proxy_protocol,
         watch_interval=min(_LONGEST_WATCH_INTERVAL, config.http.write_timeout / 4, config.http.header_timeout / 4),
         xheaders=False,
         body_timeout=config.http.body_timeout.total_seconds(),
@@ -57,11 +62,21 @@ class LimitedServer(HTTPServer):
     """Tornado's server, with our limits on connections."""
 
     def initialize(  # type: ignore[override]  # Tornado makes instances by this method, whose signature is free
-        self, application: ApiApplication, *, connections: Connections, watch_interval: timedelta, **options: Any
+        self,
+        application: ApiApplication,
+        *,
+        connections: Connections,
+        hops: HopWatch,
+        takes_headers: bool,
+        watch_interval: timedelta,
+        **options: Any,
     ) -> None:
         super().initialize(application, **options)
         self.conn_params.header_timeout = None  # `cut_slow` does it: Tornado sets an alarm for each request
         self._limits = connections
+        self._hops = hops
+        self._takes_headers = takes_headers
+        self._relays: set[asyncio.Task[None]] = set()
         self._watch_interval = watch_interval.total_seconds()
         self._watch: asyncio.TimerHandle | None = None
 
@@ -76,8 +91,9 @@ class LimitedServer(HTTPServer):
         self._limits.add(stream, _host(address))
         stream.set_nodelay(True)
         stream.set_nodelay = _keep_nodelay  # type: ignore[method-assign]
-        if self._watch is None:
-            self._watch = asyncio.get_running_loop().call_later(self._watch_interval, self._cut_slow)
+        if not self._takes_headers and (is_near(_host(address)) or self._limits.is_proxy(_host(address))):
+            self._look_for_header(stream, _host(address))
+        self._watch_slow()
         super().handle_stream(stream, address)
 
     def on_close(self, server_conn: object) -> None:
@@ -87,10 +103,70 @@ class LimitedServer(HTTPServer):
             self._limits.remove(server_conn.stream)
 
     def _on_accepted(self, connection: socket.socket, address: tuple[Any, ...]) -> None:
-        if self._limits.make_room(_host(address)):
+        peer = _host(address)
+        if not self._limits.make_room(peer):
+            connection.close()
+        elif self._takes_headers and self._limits.is_proxy(peer):
+            stream = IOStream(connection)
+            self._limits.add(stream, peer)
+            self._watch_slow()
+            relay = asyncio.create_task(self._relay(connection, stream, address))
+            self._relays.add(relay)
+            relay.add_done_callback(self._relays.discard)
+        else:
+            self._serve(connection, address)
+
+    def _serve(self, connection: socket.socket, address: tuple[Any, ...]) -> None:
+        try:
+            if self.ssl_options is not None:
+                connection.getpeername()  # fails if the client has left, as a balancer's check does, where TLS would
             self._handle_connection(connection, address)
+        except OSError:
+            connection.close()
+
+    async def _relay(self, accepted: socket.socket, stream: IOStream, address: tuple[Any, ...]) -> None:
+        """Serve a connection of a proxy once its PROXY header is there, within the time for the headers of a request.
+
+        It counts as the proxy's until then, and as that of the client from then on.
+        """
+        try:
+            client = find_client(await read_header(stream))
+            connection = accepted.dup()  # the stream has read nothing else, and TLS has to begin with a socket
+        except StreamClosedError:
+            return
+        except ValueError:
+            self._hops.note_header(HintKind.HEADER_MISSING, _host(address))
+            return
+        except OSError as error:  # closed meanwhile, or no descriptor is left
+            log.debug("a connection of a proxy is closed: %s", error.strerror)
+            return
+        finally:
+            self._limits.remove(stream)
+            stream.close()
+        if client is not None:
+            address = Relayed(client)
+        if self._limits.make_room(_host(address)):
+            self._serve(connection, address)
         else:
             connection.close()
+
+    def _look_for_header(self, stream: IOStream, peer: str) -> None:
+        """Notice a PROXY header that nobody expects, at the first bytes that are read; HTTP refuses it."""
+        read = stream.read_from_fd
+
+        def read_first(buffer: bytearray | memoryview) -> int | None:
+            count = read(buffer)
+            if count:
+                del stream.read_from_fd
+                if begins_header(bytes(buffer[: min(count, _FIRST_BYTES)])):
+                    self._hops.note_header(HintKind.HEADER_OFF, peer)
+            return count
+
+        stream.read_from_fd = read_first  # type: ignore[method-assign, assignment]
+
+    def _watch_slow(self) -> None:
+        if self._watch is None:
+            self._watch = asyncio.get_running_loop().call_later(self._watch_interval, self._cut_slow)
 
     def _cut_slow(self) -> None:
         self._limits.cut_slow()

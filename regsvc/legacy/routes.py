@@ -23,7 +23,6 @@ from regsvc.accounts.email_addresses import (
     EmailChanges,
     EmailVerification,
     SendCodeReply,
-    SendCodeRequest,
     UpdateUserReply,
     change_email,
     send_code,
@@ -42,21 +41,19 @@ from regsvc.accounts.password_changes import (
     CHANGE_REFUSALS,
     FORGOT_REFUSALS,
     ChangePasswordReply,
-    ChangePasswordRequest,
     PasswordChanges,
     PasswordMails,
 )
 from regsvc.accounts.self_deletion import (
     DELETION_REFUSALS,
     DeleteUserReply,
-    DeleteUserRequest,
     SelfDeletion,
     delete_user,
 )
 from regsvc.accounts.status_lookup import StatusLookup, find_status
 from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.auth.sessions import Sessions
-from regsvc.auth.verification_codes import CodeOrProof
+from regsvc.auth.verification_codes import CodeOrProof, Purpose
 from regsvc.config.sections import Config
 from regsvc.core import errors
 from regsvc.core.email_address import parse_email
@@ -66,20 +63,19 @@ from regsvc.database.audit import ACTIONS, Audit, AuditRecord
 from regsvc.http.messages import (
     Code,
     Email,
-    EpochMilliseconds,
     MessageReply,
+    Moment,
     NameQuery,
     Output,
     Pagination,
     Password,
     Reply,
-    Request,
     Status,
+    Totp,
     Username,
-    milliseconds_of,
     to_reply,
 )
-from regsvc.http.route import ACCESS_TOKEN, PUBLIC, USER, Access, Route, Routes
+from regsvc.http.route import ACCESS_TOKEN, PUBLIC, USER, Access, Route, Routes, SentAs
 from regsvc.registration.public_config import (
     AuthMeConfigFields,
     ChatConfigFields,
@@ -90,7 +86,7 @@ from regsvc.registration.public_config import (
 )
 from regsvc.runtime.event_streams import AuditsQuery, AuditsReply, list_audits
 from regsvc.runtime.game_status import (
-    DownloadsReply,
+    DownloadFields,
     GameServerFields,
     GameServers,
     OnlinePlayersFields,
@@ -143,23 +139,6 @@ class ConfigWithAliasesFields(PublicConfigFields, frozen=True, kw_only=True):
     ]
 
 
-class ConfigWithAliasesReply(Reply, frozen=True, kw_only=True):
-    config: ConfigWithAliasesFields
-
-
-class DeleteByAnyPasswordRequest(DeleteUserRequest, frozen=True, kw_only=True):
-    """The current password, under either name, and the second factor if there is one."""
-
-    current_password: Password | None = None  # type: ignore[assignment]
-    password: Annotated[Password, _DEPRECATED] | None = None
-
-
-class VerifyTokenRequest(Request, frozen=True, kw_only=True):
-    """A token to verify, for front ends that send it in the body."""
-
-    token: AccessToken
-
-
 class InvalidTokenReply(Reply, frozen=True, kw_only=True):
     """The reason why the token is not valid on admin routes."""
 
@@ -170,42 +149,51 @@ class InvalidTokenReply(Reply, frozen=True, kw_only=True):
 
 
 @_ALIASES.add("GET", "/api/config", PUBLIC, made_of=PublicConfig.sources)
-async def show_config_with_aliases(call: Call, public: PublicConfig) -> ConfigWithAliasesReply:
+async def show_config_with_aliases(
+    call: Call, public: PublicConfig
+) -> Annotated[ConfigWithAliasesFields, SentAs("config", "ConfigWithAliasesReply")]:
     """Show the public config of this host: texts for front ends, and the requirements of a registration."""
-    config = (await show_config(call, public)).config
+    config = await show_config(call, public)
     authme = AuthMeWithRulesFields(
         enabled=config.authme.enabled,
         require_password=config.registration.password == "required",  # noqa: S105 - a mode
         password_regex=config.registration.password_regex,
     )
-    return ConfigWithAliasesReply(
-        config=ConfigWithAliasesFields(
-            **{**msgspec.structs.asdict(config), "authme": authme},
-            enable_email_domain_whitelist=config.email_domain_whitelist is not UNSET,
-            discord=config.chat,
-            ws_port=None,
-        )
+    return ConfigWithAliasesFields(
+        **{**msgspec.structs.asdict(config), "authme": authme},
+        enable_email_domain_whitelist=config.email_domain_whitelist is not UNSET,
+        discord=config.chat,
+        ws_port=None,
     )
 
 
 @_ALIASES.add("POST", "/api/user/delete", USER, *DELETION_REFUSALS)
 async def delete_user_by_any_password(
-    call: Call, self_deletion: SelfDeletion, request: DeleteByAnyPasswordRequest
+    call: Call,
+    self_deletion: SelfDeletion,
+    *,
+    current_password: Password | None = None,
+    totp: Totp | None = None,
+    password: Annotated[Password, _DEPRECATED] | None = None,
 ) -> DeleteUserReply:
-    """Delete your own account, here and in the game. Operators and recently rejected users cannot."""
-    given = [password for password in (request.current_password, request.password) if password is not None]
+    """Delete your own account, here and in the game. Operators and recently rejected users cannot.
+
+    DeleteByAnyPasswordRequest: The current password, under either name, and the second factor if there is one.
+    """
+    given = [each for each in (current_password, password) if each is not None]
     if len(given) != 1:
         raise InvalidField("currentPassword")
-    return await delete_user(call, self_deletion, DeleteUserRequest(current_password=given[0], totp=request.totp))
+    return await delete_user(call, self_deletion, current_password=given[0], totp=totp)
 
 
 @_ALIASES.add("POST", "/api/admin/verify", PUBLIC, is_deprecated=True)
-async def verify_token(
-    call: Call, sessions: Sessions, request: VerifyTokenRequest
-) -> ValidTokenReply | InvalidTokenReply:
-    """Verify whether the token in the body is an admin's."""
+async def verify_token(call: Call, sessions: Sessions, *, token: AccessToken) -> ValidTokenReply | InvalidTokenReply:
+    """Verify whether the token in the body is an admin's.
+
+    VerifyTokenRequest: A token to verify, for front ends that send it in the body.
+    """
     try:
-        return valid_token(await call.run(sessions.authenticate_admin, request.token, call.caller))
+        return valid_token(await call.run(sessions.authenticate_admin, token, call.caller))
     except Refusal as refusal:
         if refusal.category not in (Category.UNAUTHENTICATED, Category.FORBIDDEN):
             raise
@@ -238,56 +226,6 @@ Identifier = Annotated[Literal["username", "email", "phone"], Meta(description="
 Credential = Annotated[Literal["password", "code"], Meta(description="`code` is refused.")]
 
 
-class LoginByAnyNameRequest(LoginRequest, frozen=True, kw_only=True):
-    """A login. The name or e-mail address is `identifier`, `account` or `username`."""
-
-    identifier: Username = ""
-    account: Username = ""
-    username: Username = ""
-    password: Password = ""
-    identifier_type: Identifier = "username"
-    login_method: Identifier = "username"
-    auth_method: Credential = "password"
-    verify_method: Credential = "password"
-
-
-class ChangePasswordByRequest(ChangePasswordRequest, frozen=True, kw_only=True):
-    """The current password and the new one."""
-
-    current_password: Password = ""
-    method: Annotated[
-        Literal["current_password", "email_code", "phone_code"], Meta(description="Codes are refused.")
-    ] = "current_password"
-
-
-class ForgotByAnyNameRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
-    """The e-mail address, as `identifier` or `account`. A telephone number is refused."""
-
-    identifier: Email = ""
-    account: Email = ""
-
-
-class SendAnyCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
-    """The address to mail a code to. Without a purpose it is `change_email` for a user who is logged in.
-
-    Codes by `sms`, and those to log in or to set a password, are refused.
-    """
-
-    email: Email = ""
-    channel: Literal["email", "sms"] = "email"
-    purpose: (
-        Literal["register", "change_email", "unlink", "login", "forgot_password", "profile_password_reset"] | None
-    ) = None
-
-
-class UpdateEmailRequest(Request, frozen=True, kw_only=True):
-    """The e-mail address, and if it is a new one the code that was mailed to it."""
-
-    email: Email
-    code: Code = ""
-    current_password: Password | None = None
-
-
 class LoginMethodsFields(Output, frozen=True, kw_only=True):
     """The ways to log in; without them, some front ends offer codes and telephone numbers."""
 
@@ -308,10 +246,6 @@ class FrontEndConfigFields(ConfigWithAliasesFields, frozen=True, kw_only=True):
 
     login: LoginMethodsFields
     forgot_password: ForgotPasswordConfigFields
-
-
-class FrontEndConfigReply(Reply, frozen=True, kw_only=True):
-    config: FrontEndConfigFields
 
 
 class UserWithIdFields(UserFields, frozen=True, kw_only=True):
@@ -337,7 +271,7 @@ class PlainAuditFields(Output, frozen=True, kw_only=True):
     target: Annotated[str, Meta(examples=["Alice"])]
     detail: Annotated[str, Meta(examples=["Welcome"])]
     ip: Annotated[str, Meta(examples=["192.0.2.1"])] | None
-    timestamp: EpochMilliseconds
+    timestamp: Moment
 
 
 class PlainAuditsReply(Reply, frozen=True, kw_only=True):
@@ -365,10 +299,6 @@ class ServerWithPlayersFields(GameServerFields, frozen=True, kw_only=True):
     players: ListedPlayersFields
 
 
-class ServerWithPlayersReply(Reply, frozen=True, kw_only=True):
-    data: ServerWithPlayersFields
-
-
 class WhitelistReply(Reply, frozen=True, kw_only=True):
     """Whether a name is registered, and its status."""
 
@@ -378,16 +308,28 @@ class WhitelistReply(Reply, frozen=True, kw_only=True):
 
 
 @_ROUTES.add("POST", "/api/verify/send", PUBLIC, *SEND_CODE_REFUSALS, errors.NotEnabled, credentials=(ACCESS_TOKEN,))
-async def send_any_code(call: Call, verification: EmailVerification, request: SendAnyCodeRequest) -> SendCodeReply:
-    """Mail a verification code. The response does not reveal whether the address has an account."""
-    if request.channel == "sms":
+async def send_any_code(
+    call: Call,
+    verification: EmailVerification,
+    request: CaptchaProtectedRequest,
+    *,
+    email: Email = "",
+    channel: Literal["email", "sms"] = "email",
+    purpose: Literal[Purpose, "login", "forgot_password", "profile_password_reset"] | None = None,
+) -> SendCodeReply:
+    """Mail a verification code. The response does not reveal whether the address has an account.
+
+    SendAnyCodeRequest: The address to mail a code to. Without a purpose it is `change_email` for a user who is logged
+    in.
+
+    Codes by `sms`, and those to log in or to set a password, are refused.
+    """
+    if channel == "sms":
         raise errors.NotEnabled("phones")
-    purpose = request.purpose or ("register" if call.session is None else "change_email")
-    if purpose in ("login", "forgot_password", "profile_password_reset"):
+    if purpose == "login" or purpose == "forgot_password" or purpose == "profile_password_reset":
         raise errors.NotEnabled("codes")
-    fields = msgspec.structs.asdict(request)
-    del fields["channel"]
-    return await send_code(call, verification, SendCodeRequest(**{**fields, "purpose": purpose}))
+    usual: Purpose = "register" if call.session is None else "change_email"
+    return await send_code(call, verification, request, email=email, purpose=purpose or usual)
 
 
 @_ROUTES.add("POST", "/api/login/code", PUBLIC, errors.NotEnabled)
@@ -406,10 +348,18 @@ async def refuse_phones(_call: Call) -> MessageReply:
 @_ROUTES.add("POST", "/api/forgot-password/send", PUBLIC, *FORGOT_REFUSALS, errors.NotEnabled)
 @_ROUTES.add("POST", "/api/forgot-password/code", PUBLIC, *FORGOT_REFUSALS, errors.NotEnabled)
 async def mail_password_link(
-    call: Call, password_mails: PasswordMails, request: ForgotByAnyNameRequest
+    call: Call,
+    password_mails: PasswordMails,
+    request: CaptchaProtectedRequest,
+    *,
+    identifier: Email = "",
+    account: Email = "",
 ) -> MessageReply:
-    """Mail a link to set a new password. The response does not reveal whether the address has an account."""
-    email = request.identifier or request.account
+    """Mail a link to set a new password. The response does not reveal whether the address has an account.
+
+    ForgotByAnyNameRequest: The e-mail address, as `identifier` or `account`. A telephone number is refused.
+    """
+    email = identifier or account
     if "@" not in email:
         raise errors.NotEnabled("phones")
     await password_mails.forgot(email, call.caller, request.captcha)
@@ -424,19 +374,27 @@ async def refuse_reset_by_code(_call: Call) -> MessageReply:
 
 @_ROUTES.add("POST", "/api/user/update", USER, *UPDATE_REFUSALS, errors.CodeRequired, errors.LoginTooOld)
 async def update_by_code(
-    call: Call, email_changes: EmailChanges, statuses: StatusLookup, request: UpdateEmailRequest
+    call: Call,
+    email_changes: EmailChanges,
+    statuses: StatusLookup,
+    *,
+    email: Email,
+    code: Code = "",
+    current_password: Password | None = None,
 ) -> UpdateUserReply:
     """Change your own e-mail address. The old address is notified.
 
     Without the password, the login must not be older than 15 minutes.
+
+    UpdateEmailRequest: The e-mail address, and if it is a new one the code that was mailed to it.
     """
-    code = request.code.strip()
+    code = code.strip()
     if code:
-        return await change_email(call, email_changes, request.email, CodeOrProof(code), request.current_password)
+        return await change_email(call, email_changes, email, CodeOrProof(code), current_password)
     current = await _current_email(call, statuses)
-    if current is None or parse_email(current).key != parse_email(request.email).key:
+    if current is None or parse_email(current).key != parse_email(email).key:
         raise errors.CodeRequired
-    return UpdateUserReply(message=call.message("email_kept"), email=current, warnings=[])
+    return UpdateUserReply(message=call.message("email_kept"), email=current, warnings=())
 
 
 async def _current_email(call: Call, statuses: StatusLookup) -> str | None:
@@ -447,13 +405,23 @@ async def _current_email(call: Call, statuses: StatusLookup) -> str | None:
 
 @_ROUTES.add("POST", "/api/user/password", USER, *CHANGE_REFUSALS, errors.NotEnabled)
 async def change_password_here(
-    call: Call, password_changes: PasswordChanges, request: ChangePasswordByRequest
+    call: Call,
+    password_changes: PasswordChanges,
+    *,
+    current_password: Password = "",
+    new_password: Password,
+    method: Annotated[
+        Literal["current_password", "email_code", "phone_code"], Meta(description="Codes are refused.")
+    ] = "current_password",
 ) -> ChangePasswordReply:
-    """Change your own password. This ends all of your other sessions."""
-    if request.method != "current_password":
+    """Change your own password. This ends all of your other sessions.
+
+    ChangePasswordByRequest: The current password and the new one.
+    """
+    if method != "current_password":
         raise errors.NotEnabled("codes")
     decided = await password_changes.change_own(
-        call.require_session(), request.current_password, request.new_password, call.caller, keeps_session=True
+        call.require_session(), current_password, new_password, call.caller, keeps_session=True
     )
     return to_reply(ChangePasswordReply, decided, message=call.message("password_changed_here"))
 
@@ -523,35 +491,54 @@ def _plain(call: Call, entry: AuditRecord) -> PlainAuditFields:
         target=entry.target or "",
         detail=call.word_reason(str((entry.detail or {}).get("reason") or "")) or "",
         ip=entry.ip,
-        timestamp=milliseconds_of(entry.created_at),
+        timestamp=entry.created_at,
     )
 
 
 @_ROUTES.add("POST", "/api/login", PUBLIC, *LOGIN_REFUSALS, errors.NotEnabled)
-async def log_in_once(call: Call, logins: Logins, chat: ChatLinking, request: LoginByAnyNameRequest) -> LoginReply:
-    """Log in: an approved operator as an admin, all others as users. `isAdmin` says which."""
-    if "phone" in (request.identifier_type, request.login_method):
+async def log_in_once(
+    call: Call,
+    logins: Logins,
+    chat: ChatLinking,
+    request: LoginRequest,
+    *,
+    identifier: Username = "",
+    account: Username = "",
+    username: Username = "",
+    password: Password = "",
+    identifier_type: Identifier = "username",
+    login_method: Identifier = "username",
+    auth_method: Credential = "password",
+    verify_method: Credential = "password",
+) -> LoginReply:
+    """Log in: an approved operator as an admin, all others as users. `isAdmin` says which.
+
+    LoginByAnyNameRequest: A login. The name or e-mail address is `identifier`, `account` or `username`.
+    """
+    if "phone" in (identifier_type, login_method):
         raise errors.NotEnabled("phones")
-    if "code" in (request.auth_method, request.verify_method):
+    if "code" in (auth_method, verify_method):
         raise errors.NotEnabled("codes")
-    username = request.identifier or request.account or request.username
-    for field, value in (("username", username), ("password", request.password)):
+    name = identifier or account or username
+    for field, value in (("username", name), ("password", password)):
         if not value:
             raise InvalidField(field)
-    return await log_in_to(call, logins, chat, msgspec.structs.replace(request, username=username), None)
+    return await log_in_to(call, logins, chat, msgspec.structs.replace(request, username=name), None)
 
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 @_ROUTES.add("GET", "/api/config", PUBLIC, made_of=PublicConfig.sources)
-async def show_front_end_config(call: Call, public_config: PublicConfig) -> FrontEndConfigReply:
+async def show_front_end_config(
+    call: Call, public_config: PublicConfig
+) -> Annotated[FrontEndConfigFields, SentAs("config", "FrontEndConfigReply")]:
     """Show the public config of this host: texts for front ends, and the requirements of a registration.
 
     `enabled` and `requirePassword` of `authme` are true unless `registration.password` is `off`: front ends show no
     field otherwise, and who registers without a password cannot log in to see their status.
     """
-    public, config = (await show_config_with_aliases(call, public_config)).config, call.config
+    public, config = await show_config_with_aliases(call, public_config), call.config
     regex = _password_regex(public_config.live.authme.passwords, public.registration.password_regex)
     asks_password = public.registration.password != "off"  # noqa: S105 - a mode
     mails_links = public_config.mail_queue.is_available
@@ -576,7 +563,7 @@ async def show_front_end_config(call: Call, public_config: PublicConfig) -> Fron
             enabled=mails_links, allowed_methods=["email_code"], reset_methods=["email"] if mails_links else []
         ),
     }
-    return FrontEndConfigReply(config=FrontEndConfigFields(**{**msgspec.structs.asdict(public), **changed}))
+    return FrontEndConfigFields(**{**msgspec.structs.asdict(public), **changed})
 
 
 def _password_regex(rule: PasswordRule, regex: str) -> str:
@@ -592,26 +579,27 @@ def public_port(config: Config) -> int:
 
 
 @_ROUTES.add("GET", "/api/server/status", PUBLIC, credentials=(ACCESS_TOKEN,))
-async def show_server_with_players(call: Call, game_servers: GameServers) -> ServerWithPlayersReply:
+async def show_server_with_players(
+    call: Call, game_servers: GameServers
+) -> Annotated[ServerWithPlayersFields, SentAs("data", "ServerWithPlayersReply")]:
     """Show the game server's status of some seconds ago. Only logged-in users see the names of the players."""
-    data = (await show_server_status(call, game_servers)).data
+    data = await show_server_status(call, game_servers)
     status = game_servers.main.last_status().status
     listed = [] if status is None else [OnlinePlayerFields(name=name, uuid=uuid) for name, uuid in status.players]
     players = ListedPlayersFields(
         online=data.players.online, max=data.players.max, names=UNSET if call.session is None else listed
     )
-    return ServerWithPlayersReply(data=ServerWithPlayersFields(**{**msgspec.structs.asdict(data), "players": players}))
+    return ServerWithPlayersFields(**{**msgspec.structs.asdict(data), "players": players})
 
 
 @_ROUTES.add("GET", "/api/downloads", PUBLIC)
-async def list_absolute_downloads(call: Call) -> DownloadsReply:
+async def list_absolute_downloads(call: Call) -> Annotated[list[DownloadFields], SentAs("resources", "DownloadsReply")]:
     """List the files that this host offers to players, such as a client or a resource pack. URLs are absolute."""
     base_url = call.config.base_url()
-    resources = [
+    return [
         msgspec.structs.replace(file, url=f"{base_url}{file.url}") if file.url.startswith("/") else file
-        for file in (await list_downloads(call)).resources
+        for file in await list_downloads(call)
     ]
-    return DownloadsReply(resources=resources)
 
 
 NOT_REGISTERED: Final = "not_registered"

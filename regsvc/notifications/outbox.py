@@ -14,8 +14,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
+from msgspec import Meta
 from peewee import fn
 
 from regsvc.core.backoff import backoff_delay
@@ -28,6 +29,15 @@ from regsvc.database.models import OutboxEntry
 log = logging.getLogger(__name__)
 
 Outcome = Literal["sent", "failed", "dropped"]
+
+Fate = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["waiting", "sent", "failed", "dropped"]},
+        description="`dropped`: no longer relevant, so it was not sent.",
+        examples=["sent"],
+    ),
+]
 
 MAX_COUNT: Final = 1000
 """A longer queue counts as so long."""

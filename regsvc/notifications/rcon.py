@@ -19,10 +19,12 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
+
+from msgspec import Meta
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from plugin_bridge.server.files import PropertiesFile, ServerProperties
@@ -39,15 +41,16 @@ from plugin_bridge.server.rcon import (
     open_rcon,
     pardon,
 )
-from regsvc.config.host_sections import GameSection, GameServer
+from regsvc.config.host_sections import COMMAND_EVENTS, GameSection, GameServer
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.i18n import Translations
 from regsvc.core.text import name_key
 from regsvc.database.bulk import select_rows
 from regsvc.database.models import OutboxEntry, User
+from regsvc.http.messages import Moment, Output
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
-from regsvc.notifications.outbox import MAX_COUNT, Outbox, Recipient, RetryPolicy
+from regsvc.notifications.outbox import MAX_COUNT, Fate, Outbox, Recipient, RetryPolicy
 
 log = logging.getLogger(__name__)
 
@@ -338,37 +341,37 @@ def keep_reply(message: OutboxEntry) -> None:
         OutboxEntry.update(payload=message.payload).where(OutboxEntry.id == message.id).execute()
 
 
-@dataclass(frozen=True)
-class CommandRecord:
-    """A command of the host's own about a user. `event` is the decision that it follows.
+class CommandFields(Output, frozen=True):
+    """A console command of the host's own, which follows a decision about the user (`game.commands`)."""
 
-    `server` "" is the main one. `state` is waiting, sent, failed (given up) or dropped (no point in sending it).
-    """
+    event: Annotated[str, Meta(extra_json_schema={"enum": list(COMMAND_EVENTS)}, examples=["approved"])]
+    command: Annotated[
+        str,
+        Meta(
+            description="As it was sent; `{uuid}` while that is not known.",
+            examples=["lp user 5627dd98-e6be-3c21-b8a8-e92344183641 parent add member"],
+        ),
+    ]
+    server: Annotated[str, Meta(description='The game server; "" is the main one.', examples=[""])]
+    state: Fate
+    created_at: Moment
+    done_at: Moment | None
+    reply: Annotated[str, Meta(description="What the console replied, which proves nothing.", examples=[""])] | None
+    last_error: Annotated[str, Meta(description="Why the last attempt failed.")] | None
 
-    event: str
-    command: str
-    """As it was or will be sent; `{uuid}` stands in it while that is not known."""
-    server: str
-    state: str
-    created_at: datetime
-    done_at: datetime | None
-    reply: str | None
-    """What the game answered, without format codes; it proves nothing."""
-    last_error: str | None
 
-
-def list_commands(user: User, limit: int) -> list[CommandRecord]:
+def list_commands(user: User, limit: int) -> list[CommandFields]:
     """Return the host's commands about this very user, newest first."""
     is_own = (OutboxEntry.user_id == user.id) & (OutboxEntry.kind == KIND) & (OutboxEntry.template == HOST)
     rows: Any = OutboxEntry.select().where(is_own).order_by(OutboxEntry.id.desc()).limit(limit)
     return [_command_record(row, json.loads(row.payload)) for row in rows]
 
 
-def _command_record(row: OutboxEntry, payload: Mapping[str, Any]) -> CommandRecord:
+def _command_record(row: OutboxEntry, payload: Mapping[str, Any]) -> CommandFields:
     command = payload["command"]
     with suppress(UnsafeName):  # it is refused, and shown as the host wrote it
         command = _fill_in(row, payload, payload["uuid"])
-    return CommandRecord(
+    return CommandFields(
         event=payload["event"],
         command=command,
         server=payload["server"],

@@ -11,8 +11,8 @@ from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import public_game_address
 from regsvc.core.i18n import Translations
-from regsvc.http.messages import EpochMilliseconds, Language, Output, Reply, epoch_milliseconds, to_reply
-from regsvc.http.route import PUBLIC, Routes
+from regsvc.http.messages import Language, Moment, Output, to_reply
+from regsvc.http.route import PUBLIC, Routes, SentAs
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.users.gates import Gates
@@ -29,7 +29,7 @@ class RegistrationConfigFields(Output, frozen=True, kw_only=True):
     """The requirements of a registration; lengths are in characters."""
 
     open: bool
-    opens_at: Annotated[EpochMilliseconds | None, Meta(description="When registration, closed now, opens by itself.")]
+    opens_at: Annotated[Moment | None, Meta(description="When registration, closed now, opens by itself.")]
     approval: bool
     email: Annotated[
         Literal["verified", "optional"], Meta(description="`optional`: no code proves it, and nothing is mailed to it.")
@@ -135,10 +135,6 @@ class PublicConfigFields(Output, frozen=True, kw_only=True):
     bedrock: BedrockConfigFields
 
 
-class ConfigReply(Reply, frozen=True, kw_only=True):
-    config: PublicConfigFields
-
-
 USERNAME_REGEX_WITHOUT_AUTHME = "^[a-zA-Z0-9_]{3,16}$"
 
 
@@ -207,7 +203,7 @@ class PublicConfig:
         own = config.registration
         return RegistrationConfigFields(
             open=own.open,
-            opens_at=epoch_milliseconds(self.live.opens_at),
+            opens_at=self.live.opens_at,
             approval=own.approval,
             email="verified" if own.requires_code else "optional",
             code_digits=config.verification.code_digits,
@@ -232,10 +228,12 @@ def _captcha(config: Config) -> CaptchaConfigFields:
 
 
 @ROUTES.add("GET", "/api/config", PUBLIC, made_of=PublicConfig.sources)
-async def show_config(call: Call, public: PublicConfig) -> ConfigReply:
+async def show_config(
+    call: Call, public: PublicConfig
+) -> Annotated[PublicConfigFields, SentAs("config", "ConfigReply")]:
     """Show the public config of this host: texts for front ends, and the requirements of a registration.
 
     The host's texts are in the caller's language; for front ends that exist already, in the host's.
     """
     is_legacy = call.config.http.legacy_status
-    return ConfigReply(config=public.in_language(call.config.server.language if is_legacy else call.language))
+    return public.in_language(call.config.server.language if is_legacy else call.language)

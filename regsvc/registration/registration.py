@@ -15,11 +15,19 @@ from msgspec import Meta
 from regsvc.accounts.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
 from regsvc.accounts.chat.linking import cookie_tokens
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.accounts.invitations import INVITATION_REFUSALS, InvitationRecord, Invitations
+from regsvc.accounts.invitations import INVITATION_REFUSALS, InvitationFields, Invitations
 from regsvc.accounts.password_changes import PasswordMails
 from regsvc.auth.derived_secrets import ApplicationTokens, parse_row_id
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
-from regsvc.auth.rate_limits import REGISTRATIONS, DurableLimits, LimitCheck, SharedLimits, StatusRateLimits, in_total
+from regsvc.auth.rate_limits import (
+    REGISTRATIONS,
+    DurableLimits,
+    LimitCheck,
+    SharedLimits,
+    StatusRateLimits,
+    in_total,
+    limits_of,
+)
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, PROOF_LIFETIME, CodeOrProof, VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
@@ -39,17 +47,14 @@ from regsvc.http.messages import (
     Code,
     CodeProof,
     Email,
-    EpochMilliseconds,
     InvitationToken,
+    Moment,
     Password,
     Reply,
-    Request,
     Status,
     Username,
-    milliseconds_of,
-    to_reply,
 )
-from regsvc.http.route import LINK_COOKIE, PUBLIC, Routes
+from regsvc.http.route import LINK_COOKIE, PUBLIC, Routes, SentAs
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.user_creation import UserCreation, new_user
 from regsvc.users.chat_links import ChatLinks
@@ -81,21 +86,20 @@ class RegistrationRequest:
     link_token: str | None = field(default=None, repr=False)
     browser_link_tokens: tuple[str, ...] = field(default=(), repr=False)
     invitation_token: str | None = field(default=None, repr=False)
-    invited: InvitationRecord | None = None
+    invited: InvitationFields | None = None
 
     def is_granted(self, grant: Grant) -> bool:
         """Return whether an invitation frees this registration from something."""
         return self.invited is not None and grant in self.invited.grants
 
 
-@dataclass(frozen=True)
-class Registered:
-    """A new user. `status` tells whether a review is still to come."""
+class RegisterReply(Reply, frozen=True, kw_only=True):
+    """The new user, who is `pending` until an operator has reviewed the registration."""
 
-    username: str
-    email: str | None
-    status: str
-    application_token: str = field(repr=False)
+    username: Username
+    email: Email | None
+    status: Status
+    application_token: ApplicationToken
 
 
 class RegistrationCondition(ABC):
@@ -133,7 +137,7 @@ class Registration:
     mail_queue: MailQueue
     now: Clock
 
-    async def register(self, request: RegistrationRequest, caller: Caller) -> Registered:
+    async def register(self, request: RegistrationRequest, caller: Caller) -> RegisterReply:
         """Create the user. A refusal leaves everything as it was, except for the attempts at a wrong code.
 
         A request that is repeated within the hour, because the reply was lost, gets the same answer again.
@@ -261,7 +265,7 @@ class Registration:
         code_row: Verification | None,
         password: StoredPassword | None,
         caller: Caller,
-    ) -> Registered:
+    ) -> RegisterReply:
         registration = self.live.current.registration
         user = new_user(
             request.username,
@@ -294,7 +298,11 @@ class Registration:
                 approved = self.users.approve(user, AUTOMATIC)
         if approved is not None:
             self.users.reconcile(*approved)
-        return Registered(user.username, user.email, user.status, self.tokens.token_of(user))
+        return self._reply(user)
+
+    def _reply(self, user: User) -> RegisterReply:
+        token = self.tokens.token_of(user)
+        return RegisterReply(username=user.username, email=user.email, status=user.status, application_token=token)
 
     def _require_rejected(self, token: str, proven: EmailAddress) -> None:
         """Raise `InvalidCode` unless this is the token of a rejected application with this proven address.
@@ -310,12 +318,12 @@ class Registration:
     def _limits_of(self, caller: Caller) -> tuple[list[LimitCheck], list[SharedLimits]]:
         """Return the limits of registrations that prove no address, of this client and in total."""
         limits = self.live.current.registration
-        of_client = ("registration.client", caller.network_key, limits.limits_per_client)
+        of_client = ("registration.client", caller.network_key, limits_of(caller, limits.limits_per_client))
         return [of_client], [in_total(REGISTRATIONS, limits.limits_total, caller.network_key)]
 
     async def _find_repeated(
         self, request: RegistrationRequest, proven: EmailAddress | None, caller: Caller
-    ) -> Registered | None:
+    ) -> RegisterReply | None:
         """Return the registration that this request has already made; None if it made none, or was not the same.
 
         What is spent by now, such as the code, is taken as the proof of who asks. Where no code is required, the
@@ -336,7 +344,7 @@ class Registration:
         # only now: where nothing is proven, the time until the answer would tell whose address it is
         if (user.email, user.platform) != (request.email, request.platform):
             return None
-        return Registered(user.username, user.email, user.status, self.tokens.token_of(user))
+        return self._reply(user)
 
     def _find_registered(
         self, request: RegistrationRequest, proven: EmailAddress | None, caller: Caller
@@ -400,23 +408,6 @@ RejectedToken = Annotated[
 ]
 
 
-class CheckRegistrationRequest(Request, frozen=True, kw_only=True):
-    """The part of a registration that has rules, with the proof of the address."""
-
-    username: Username
-    email: RegistrationEmail | None = None
-    proof: CodeProof | None = None
-    application_token: RejectedToken | None = None
-    password: Password | None = None
-    platform: Literal["java", "bedrock"] = "java"
-
-
-class CheckRegistrationReply(Reply, frozen=True, kw_only=True):
-    """No rule is broken. `username` is the name in the game, for Bedrock players with the prefix."""
-
-    username: Username
-
-
 class RegisterRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
     """A registration. `GET /api/config` says which fields are required besides the name."""
 
@@ -432,15 +423,6 @@ class RegisterRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
         None
     )
     invitation: InvitationToken | None = None
-
-
-class RegisterReply(Reply, frozen=True, kw_only=True):
-    """The new user, who is `pending` until an operator has reviewed the registration."""
-
-    username: Username
-    email: Email | None
-    status: Status
-    application_token: ApplicationToken
 
 
 APPLICANT_REFUSALS: Final = (
@@ -461,24 +443,37 @@ APPLICANT_REFUSALS: Final = (
 
 @ROUTES.add("POST", "/api/register/check", PUBLIC, *APPLICANT_REFUSALS, errors.RateLimited)
 async def check_registration(
-    call: Call, status_limits: StatusRateLimits, registration: Registration, request: CheckRegistrationRequest
-) -> CheckRegistrationReply:
+    call: Call,
+    status_limits: StatusRateLimits,
+    registration: Registration,
+    *,
+    username: Username,
+    email: RegistrationEmail | None = None,
+    proof: CodeProof | None = None,
+    application_token: RejectedToken | None = None,
+    password: Password | None = None,
+    platform: Literal["java", "bedrock"] = "java",
+) -> Annotated[Username, SentAs("username", "CheckRegistrationReply")]:
     """Tell at once whether a rule about name, address or password is broken, before more is asked. Uses up nothing.
 
     Where an address has to be proven, it takes the proof. Where none has, it tells no more about a name than its status
     does: `POST /api/register` may still refuse it as reserved, or as a player's.
+
+    CheckRegistrationRequest: The part of a registration that has rules, with the proof of the address.
+
+    CheckRegistrationReply: No rule is broken. `username` is the name in the game, for Bedrock players with the prefix.
     """
     status_limits.hit(call.address)
     applicant = RegistrationRequest(
-        username=request.username,
-        email=request.email,
-        code_or_proof=CodeOrProof(proof=request.proof),
-        password=request.password,
-        platform=request.platform,
+        username=username,
+        email=email,
+        code_or_proof=CodeOrProof(proof=proof),
+        password=password,
+        platform=platform,
         language=call.language,
-        application_token=request.application_token,
+        application_token=application_token,
     )
-    return CheckRegistrationReply(username=await registration.check(applicant, call.caller))
+    return await registration.check(applicant, call.caller)
 
 
 @ROUTES.add(
@@ -523,15 +518,7 @@ async def register(
         key = "registered_approved"
     else:
         key = "registered_pending" if mail_queue.is_available else "registered_unmailed"
-    return to_reply(RegisterReply, registered, message=call.message(key, username=registered.username))
-
-
-class CreateUserRequest(Request, frozen=True, kw_only=True):
-    """A new user, approved from the start. Without a password, the reply has a link with which they set one."""
-
-    username: Username
-    email: Email | None = None
-    password: Password | None = None
+    return msgspec.structs.replace(registered, message=call.message(key, username=registered.username))
 
 
 class CreateUserReply(Reply, frozen=True, kw_only=True):
@@ -540,7 +527,7 @@ class CreateUserReply(Reply, frozen=True, kw_only=True):
     username: Username
     status: Status
     link: Annotated[str | None, Meta(examples=["https://play.example.org/set-password#token=7.c2VjcmV0"])]
-    expires_at: EpochMilliseconds | None
+    expires_at: Moment | None
 
 
 @ROUTES.add(
@@ -562,21 +549,28 @@ async def create_user(
     registration: Registration,
     password_mails: PasswordMails,
     mails: MailQueue,
-    request: CreateUserRequest,
+    *,
+    username: Username,
+    email: Email | None = None,
+    password: Password | None = None,
 ) -> CreateUserReply:
-    """Create an approved user, without e-mail code and review."""
+    """Create an approved user, without e-mail code and review.
+
+    CreateUserRequest: A new user, approved from the start. Without a password, the reply has a link with which they
+    set one.
+    """
     by = call.principal
-    created = await registration.create_by_admin(request.username, request.email, request.password, by.actor)
+    created = await registration.create_by_admin(username, email, password, by.actor)
     mails.wake_all()
     link = None
-    if request.password is None:
-        link = await call.run(password_mails.create_link, created.username, by)
+    if password is None:
+        link, _is_for_team = await call.run(password_mails.create_link, created.username, by)
     return CreateUserReply(
         message=call.message("user_created", username=created.username),
         username=created.username,
         status="approved",
         link=None if link is None else link.link,
-        expires_at=None if link is None else milliseconds_of(link.expires_at),
+        expires_at=None if link is None else link.expires_at,
     )
 
 

@@ -31,6 +31,7 @@ from regsvc.database.models import AuditEntry, User
 from regsvc.http.live_streams import EVENT_STREAM, LiveStream, LiveStreams, send_events
 from regsvc.http.messages import (
     EpochMilliseconds,
+    Moment,
     Output,
     PageNumber,
     PageSize,
@@ -39,8 +40,8 @@ from regsvc.http.messages import (
     Request,
     Username,
     make_pagination,
-    milliseconds_of,
     to_datetime,
+    to_plain,
     to_reply,
 )
 from regsvc.http.route import Routes
@@ -61,7 +62,7 @@ HEARTBEAT: Final = b": still here\n\n"
 def encode_event(name: str, data: Any, number: int | None = None) -> bytes:
     """Encode an event with its data as JSON; `number` is what a client that reconnects says it received last."""
     prefix = b"" if number is None else b"id: %d\n" % number
-    return prefix + b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(data))
+    return prefix + b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(to_plain(data)))
 
 
 SYNC_FINISHED: Final = "sync_finished"
@@ -200,7 +201,7 @@ class AuditFields(Output, frozen=True, kw_only=True):
     target: Username | None
     detail: dict[str, Any] | None
     ip: Annotated[str, Meta(examples=["192.0.2.1"])] | None
-    timestamp: EpochMilliseconds
+    timestamp: Moment
 
 
 class AuditsReply(Reply, frozen=True, kw_only=True):
@@ -237,7 +238,7 @@ def _audit(call: Call, entry: AuditRecord) -> AuditFields:
         detail = detail | {"reason": call.word_reason(detail["reason"])}
     if entry.occurrences > 1:
         detail = (detail or {}) | {"occurrences": entry.occurrences}
-    return to_reply(AuditFields, entry, detail=detail, timestamp=milliseconds_of(entry.created_at))
+    return to_reply(AuditFields, entry, detail=detail, timestamp=entry.created_at)
 
 
 log = logging.getLogger(__name__)

@@ -22,8 +22,8 @@ from regsvc.core.clock import Clock
 from regsvc.core.exceptions import describe_exception
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import draw_qr_code
-from regsvc.http.messages import EpochMilliseconds, Output, Reply, epoch_milliseconds, to_reply
-from regsvc.http.route import ACCESS_TOKEN, PUBLIC, Routes
+from regsvc.http.messages import Moment, Output, to_reply
+from regsvc.http.route import ACCESS_TOKEN, PUBLIC, Routes, SentAs
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
@@ -109,41 +109,44 @@ class GameServers:
     network: Mapping[str, GameStatus]
 
 
-@dataclass(frozen=True)
-class BedrockServer:
-    """A server as players of the Bedrock edition enter it."""
+class BedrockServerFields(Output, frozen=True):
+    """The server as players of the Bedrock edition enter it."""
 
-    address: GameAddress
-    link: str
-    """A link that adds the server to the game."""
-    qr_code: str
-    """The link as a `data:` address of an image."""
-
-
-@dataclass(frozen=True)
-class JoinHelp:
-    """Addresses and versions of the game server; None: the host has not set them, or players cannot use them."""
-
-    address: str | None
-    versions: str | None
-    bedrock: BedrockServer | None
+    host: Annotated[str, Meta(examples=["play.example.org"])]
+    port: Annotated[int, Meta(examples=[19132])]
+    link: Annotated[
+        str,
+        Meta(
+            description="Adds the server to the game.",
+            examples=["minecraft:?addExternalServer=Oakvale|play.example.org:19132"],
+        ),
+    ]
+    qr_code: Annotated[str, Meta(description="The link as a PNG image.", examples=["data:image/png;base64,iVBORw0K"])]
 
 
-def make_join_help(config: Config) -> JoinHelp:
+class JoinHelpFields(Output, frozen=True):
+    """The addresses that players join; null: not set, or `bedrock.enabled` is off."""
+
+    address: Annotated[str, Meta(examples=["play.example.org"])] | None
+    versions: Annotated[str, Meta(examples=["1.20 to 1.21.4"])] | None
+    bedrock: BedrockServerFields | None
+
+
+def make_join_help(config: Config) -> JoinHelpFields:
     """Return what players need to join. Blocking: draws a QR code when it is called first."""
     written, bedrock = config.game.address, config.bedrock
     address = public_bedrock_address(bedrock.address, written) if bedrock.enabled else None
-    return JoinHelp(
+    return JoinHelpFields(
         public_game_address(written),
         config.game.versions or None,
         None if address is None else _make_bedrock_server(config.server.name, address),
     )
 
 
-def _make_bedrock_server(name: str, address: GameAddress) -> BedrockServer:
+def _make_bedrock_server(name: str, address: GameAddress) -> BedrockServerFields:
     host = f"[{address.host}]" if ":" in address.host else address.host
     link = f"minecraft:?addExternalServer={quote(name.replace('|', ' '), safe='')}|{host}:{address.port}"
-    return BedrockServer(address, link, _draw(link))
+    return BedrockServerFields(address.host, address.port, link, _draw(link))
 
 
 _draw: Final = lru_cache(maxsize=1)(draw_qr_code)
@@ -195,7 +198,7 @@ class NetworkServerFields(Output, frozen=True, kw_only=True):
     online: Annotated[bool, Meta(examples=[True])]
     players: OnlinePlayersFields
     version: Annotated[str, Meta(examples=["Paper 1.21.4"])] | None
-    checked_at: EpochMilliseconds | None
+    checked_at: Moment | None
     status_hidden: Annotated[bool, Meta(examples=[False])]
 
 
@@ -207,7 +210,7 @@ class GameServerFields(Output, frozen=True, kw_only=True):
     version: Annotated[str, Meta(examples=["Paper 1.21.4"])] | None
     motd: Annotated[str, Meta(description="Message of the day, unformatted.", examples=["A Minecraft Server"])] | None
     latency_ms: Annotated[int, Meta(ge=0, examples=[3])] | None
-    checked_at: Annotated[EpochMilliseconds, Meta(description="The time of the last query; null before it.")] | None
+    checked_at: Annotated[Moment, Meta(description="The time of the last query; null before it.")] | None
     status_hidden: Annotated[
         bool, Meta(description="Whether it does not answer because of `enable-status=false`.", examples=[False])
     ]
@@ -218,37 +221,6 @@ class GameServerFields(Output, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
-
-
-class ServerStatusReply(Reply, frozen=True, kw_only=True):
-    data: GameServerFields
-
-
-class BedrockServerFields(Output, frozen=True, kw_only=True):
-    """The server as players of the Bedrock edition enter it."""
-
-    host: Annotated[str, Meta(examples=["play.example.org"])]
-    port: Annotated[int, Meta(examples=[19132])]
-    link: Annotated[
-        str,
-        Meta(
-            description="Adds the server to the game.",
-            examples=["minecraft:?addExternalServer=Oakvale|play.example.org:19132"],
-        ),
-    ]
-    qr_code: Annotated[str, Meta(description="The link as a PNG image.", examples=["data:image/png;base64,iVBORw0K"])]
-
-
-class JoinHelpFields(Output, frozen=True, kw_only=True):
-    """The addresses that players join; null: not set, or `bedrock.enabled` is off."""
-
-    address: Annotated[str, Meta(examples=["play.example.org"])] | None
-    versions: Annotated[str, Meta(examples=["1.20 to 1.21.4"])] | None
-    bedrock: BedrockServerFields | None
-
-
-class JoinHelpReply(Reply, frozen=True, kw_only=True):
-    data: JoinHelpFields
 
 
 class DownloadFields(Output, frozen=True, kw_only=True):
@@ -263,26 +235,22 @@ class DownloadFields(Output, frozen=True, kw_only=True):
     icon: Annotated[str, Meta(examples=["/files/client.png"])]
 
 
-class DownloadsReply(Reply, frozen=True, kw_only=True):
-    resources: list[DownloadFields]
-
-
 @ROUTES.add("GET", "/api/server/status", PUBLIC, credentials=(ACCESS_TOKEN,))
-async def show_server_status(call: Call, game_servers: GameServers) -> ServerStatusReply:
+async def show_server_status(
+    call: Call, game_servers: GameServers
+) -> Annotated[GameServerFields, SentAs("data", "ServerStatusReply")]:
     """Show the game server's status of some seconds ago. Only logged-in users see the names of the players."""
     last, network = game_servers.main.last_status(), game_servers.network
     status = last.status
-    return ServerStatusReply(
-        data=GameServerFields(
-            online=status is not None,
-            players=_players(call, status),
-            version=status.version if status else None,
-            motd=status.motd if status else None,
-            latency_ms=round(status.latency * 1000) if status else None,
-            checked_at=epoch_milliseconds(last.at),
-            status_hidden=last.is_hidden,
-            servers=[_server(call, name, game.last_status()) for name, game in network.items()] or UNSET,
-        )
+    return GameServerFields(
+        online=status is not None,
+        players=_players(call, status),
+        version=status.version if status else None,
+        motd=status.motd if status else None,
+        latency_ms=round(status.latency * 1000) if status else None,
+        checked_at=last.at,
+        status_hidden=last.is_hidden,
+        servers=[_server(call, name, game.last_status()) for name, game in network.items()] or UNSET,
     )
 
 
@@ -293,7 +261,7 @@ def _server(call: Call, name: str, last: LastStatus) -> NetworkServerFields:
         online=status is not None,
         players=_players(call, status),
         version=status.version if status else None,
-        checked_at=epoch_milliseconds(last.at),
+        checked_at=last.at,
         status_hidden=last.is_hidden,
     )
 
@@ -308,24 +276,12 @@ def _players(call: Call, status: ServerStatus | None) -> OnlinePlayersFields:
 
 
 @ROUTES.add("GET", "/api/server/join", PUBLIC)
-async def show_join_help(call: Call) -> JoinHelpReply:
+async def show_join_help(call: Call) -> Annotated[JoinHelpFields, SentAs("data", "JoinHelpReply")]:
     """Show what players need to join the game: addresses, versions, and a QR code for phones."""
-    help = await asyncio.to_thread(make_join_help, call.config)
-    return JoinHelpReply(
-        data=JoinHelpFields(address=help.address, versions=help.versions, bedrock=_bedrock_fields(help.bedrock))
-    )
+    return await asyncio.to_thread(make_join_help, call.config)
 
 
 @ROUTES.add("GET", "/api/downloads", PUBLIC)
-async def list_downloads(call: Call) -> DownloadsReply:
+async def list_downloads(call: Call) -> Annotated[list[DownloadFields], SentAs("resources", "DownloadsReply")]:
     """List the files that this host offers to players, such as a client or a resource pack."""
-    return DownloadsReply(
-        resources=[to_reply(DownloadFields, download, id=name) for name, download in call.config.downloads.items()]
-    )
-
-
-def _bedrock_fields(server: BedrockServer | None) -> BedrockServerFields | None:
-    if server is None:
-        return None
-    address = server.address
-    return BedrockServerFields(host=address.host, port=address.port, link=server.link, qr_code=server.qr_code)
+    return [to_reply(DownloadFields, download, id=name) for name, download in call.config.downloads.items()]

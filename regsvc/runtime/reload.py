@@ -15,7 +15,7 @@ from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.config.layers import SECTIONS
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.exceptions import describe_exception
-from regsvc.database.location import read_authme, read_other_authmes
+from regsvc.database.location import keep_authme, read_authme, read_other_authmes
 
 
 class PendingRestart:
@@ -257,6 +257,7 @@ class GameFileWatcher:
         try:
             read = await asyncio.to_thread(read_authme, self._config)
             self._compare(read)
+            await asyncio.to_thread(keep_authme, self._config)
         except ConfigError as error:
             was_unread, self._is_unread = self._is_unread, _is_unread(error)
             if self._is_unread:  # such as that this process may open no further file: it may not have changed at all

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -23,10 +22,9 @@ from regsvc.http.messages import (
     EpochMilliseconds,
     Language,
     MessageReply,
+    Moment,
     Output,
     Reply,
-    Request,
-    epoch_milliseconds,
     to_datetime,
 )
 from regsvc.http.route import Routes
@@ -42,12 +40,11 @@ _ANNOUNCEMENT: Final = "announcement"
 MAX_ANNOUNCEMENT: Final = 2000
 
 
-@dataclass(frozen=True)
-class SettingChange:
+class SettingChangeFields(Output, frozen=True):
     """The last change of a setting."""
 
-    by: str
-    at: datetime
+    by: Annotated[str, Meta(examples=["Olivia"])]
+    at: Moment
 
 
 class ServerSettings:
@@ -58,7 +55,7 @@ class ServerSettings:
         self._live = live
         self._audit = audit
         self._now = now
-        self.changes: Mapping[str, SettingChange] = {}
+        self.changes: Mapping[str, SettingChangeFields] = {}
         """The last change of each setting, by name."""
         self._loaded: dict[str, str] = {}
         self._loading = Lock()  # else what one thread has read could replace what another one read later
@@ -84,7 +81,7 @@ class ServerSettings:
                 opens_at=_read_moment(registration.get("opensAt")),
                 announcements={str(language): str(text) for language, text in announcement.items()},
             )
-            self.changes = {name: SettingChange(row.changed_by, row.changed_at) for name, row in rows.items()}
+            self.changes = {name: SettingChangeFields(row.changed_by, row.changed_at) for name, row in rows.items()}
             self._live.apply_settings(settings, self._now())
 
     def set_registration(self, is_open: bool, opens_at: datetime | None, by: Actor) -> None:
@@ -134,19 +131,12 @@ def _read(row: Setting | None) -> dict[str, Any]:
 Text = Annotated[str, Meta(max_length=MAX_ANNOUNCEMENT, examples=["The server moves on Sunday."])]
 
 
-class SettingChangeFields(Output, frozen=True, kw_only=True):
-    """The last change of a setting."""
-
-    by: Annotated[str, Meta(examples=["Olivia"])]
-    at: EpochMilliseconds
-
-
 class ServerReply(Reply, frozen=True, kw_only=True):
     """The settings in force. `mayOpen` is false where the config says that registration is closed."""
 
     is_open: bool
     may_open: bool
-    opens_at: EpochMilliseconds | None
+    opens_at: Moment | None
     registration_changed: SettingChangeFields | None
     announcements: Annotated[
         dict[str, str],
@@ -157,32 +147,16 @@ class ServerReply(Reply, frozen=True, kw_only=True):
     languages: list[Language]
 
 
-class RegistrationSettingRequest(Request, frozen=True, kw_only=True):
-    """Whether registration is open; a closed one may open by itself at `opensAt`."""
-
-    open: bool
-    opens_at: EpochMilliseconds | None = None
-
-
-class AnnouncementRequest(Request, frozen=True, kw_only=True):
-    """The announcement by language; without any text, that of the config is shown."""
-
-    texts: Annotated[dict[str, Text], Meta(examples=[{"en": "The server moves on Sunday."}])]
-
-
 @ROUTES.add("GET", "/api/admin/server", Permission.SYSTEM_READ)
 async def show_server(call: Call, settings: ServerSettings) -> ServerReply:
     """Show whether registration is open, and the announcement."""
     live = call.live
     await call.run(settings.load)
-    changes = {
-        name: SettingChangeFields(by=change.by, at=epoch_milliseconds(change.at) or 0)
-        for name, change in settings.changes.items()
-    }
+    changes = settings.changes
     return ServerReply(
         is_open=live.current.registration.open,
         may_open=live.given.registration.open,
-        opens_at=epoch_milliseconds(live.opens_at),
+        opens_at=live.opens_at,
         registration_changed=changes.get("registration"),
         announcements=dict(live.settings.announcements),
         configured_announcement=live.given.server.in_language(live.given.server.announcement, call.language),
@@ -192,19 +166,32 @@ async def show_server(call: Call, settings: ServerSettings) -> ServerReply:
 
 
 @ROUTES.add("POST", "/api/admin/server/registration", Permission.SETTINGS_WRITE)
-async def set_registration(call: Call, settings: ServerSettings, request: RegistrationSettingRequest) -> MessageReply:
-    """Open or close registration, on other daemons within 15 seconds. The config wins where it says closed."""
+async def set_registration(
+    call: Call, settings: ServerSettings, *, open: bool, opens_at: EpochMilliseconds | None = None
+) -> MessageReply:
+    """Open or close registration, on other daemons within 15 seconds. The config wins where it says closed.
+
+    RegistrationSettingRequest: Whether registration is open; a closed one may open by itself at `opensAt`.
+    """
     set_it = settings.set_registration
-    await call.run(set_it, request.open, to_datetime(request.opens_at), call.principal.actor)
+    await call.run(set_it, open, to_datetime(opens_at), call.principal.actor)
     is_open = call.config.registration.open
-    key = "registration_open" if is_open else "registration_stays_closed" if request.open else "registration_closed"
+    key = "registration_open" if is_open else "registration_stays_closed" if open else "registration_closed"
     return MessageReply(message=call.message(key))
 
 
 @ROUTES.add("POST", "/api/admin/server/announcement", Permission.SETTINGS_WRITE)
-async def set_announcement(call: Call, settings: ServerSettings, request: AnnouncementRequest) -> MessageReply:
-    """Set the announcement above the pages of players, by language."""
-    if not request.texts.keys() <= set(call.translations.languages):
+async def set_announcement(
+    call: Call,
+    settings: ServerSettings,
+    *,
+    texts: Annotated[dict[str, Text], Meta(examples=[{"en": "The server moves on Sunday."}])],
+) -> MessageReply:
+    """Set the announcement above the pages of players, by language.
+
+    AnnouncementRequest: The announcement by language; without any text, that of the config is shown.
+    """
+    if not texts.keys() <= set(call.translations.languages):
         raise InvalidField("texts")
-    await call.run(settings.set_announcement, request.texts, call.principal.actor)
+    await call.run(settings.set_announcement, texts, call.principal.actor)
     return MessageReply(message=call.message("announcement_set"))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Meta
 
 from plugin_bridge.server.versions import find_version, is_newer
+from plugin_bridge.text import decode_json
 from regsvc import __version__
 from regsvc.config.host_sections import UpdatesSection
 from regsvc.core.addresses import is_loopback, is_private
@@ -21,7 +21,7 @@ from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.http_response import NoResponse
 from regsvc.core.shared_lookup import CachedCall
-from regsvc.http.messages import EpochMilliseconds, Output, Reply, VersionText, epoch_milliseconds
+from regsvc.http.messages import Moment, Output, Reply, VersionText
 from regsvc.http.route import PUBLIC, Routes
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ class UpdateFeed:
 
 def _read(body: bytes, host: str) -> PublishedVersion:
     try:
-        data: Any = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        data = decode_json(body)
+    except ValueError as error:
         raise NoResponse("the answer is not JSON") from error
     version = data.get("tag_name") if isinstance(data, dict) else None
     if not isinstance(version, str) or find_version(version) is None:
@@ -196,7 +196,7 @@ class VersionReply(Reply, frozen=True, kw_only=True):
     latest_version: VersionText | None
     update_available: Annotated[bool, Meta(examples=[False])]
     releases_url: Annotated[str, Meta(examples=["https://example.org/companion/releases/tag/1.2.0"])] | None
-    checked_at: EpochMilliseconds | None
+    checked_at: Moment | None
     plugin: PluginVersionFields
 
 
@@ -213,7 +213,7 @@ async def show_versions(call: Call, updates: Updates, plugin_version: InstalledP
         latest_version=own.version if own else None,
         update_available=is_newer(own.version if own else None, __version__),
         releases_url=own.page if own else None,
-        checked_at=epoch_milliseconds(updates.checked_at),
+        checked_at=updates.checked_at,
         plugin=PluginVersionFields(
             name=PLUGIN,
             current_version=installed,

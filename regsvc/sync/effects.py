@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 from peewee import Database, Model
 
-from plugin_bridge.authme.lenient_sqlite import UNREADABLE
 from plugin_bridge.authme.players import Players
+from plugin_bridge.text import UNREADABLE
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import Refusal

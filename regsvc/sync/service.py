@@ -24,7 +24,7 @@ from regsvc.core.rights import Permission
 from regsvc.database.engine import Worker
 from regsvc.database.lease import TaskLease
 from regsvc.database.models import Lease
-from regsvc.http.messages import Count, EpochMilliseconds, Output, Reply, Request, Username
+from regsvc.http.messages import Count, EpochMilliseconds, Output, Reply, Username
 from regsvc.http.route import Routes
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import SyncRunner
@@ -327,12 +327,6 @@ class SyncService:
         self._resumed_at = time.monotonic()
 
 
-class SyncRequest(Request, frozen=True, kw_only=True):
-    """With `plan`, the run is only simulated."""
-
-    plan: bool = False
-
-
 class SyncConflictFields(Output, frozen=True, kw_only=True):
     """A field with different values on the two sides, and the side whose value was kept."""
 
@@ -413,11 +407,14 @@ class SyncReply(Reply, frozen=True, kw_only=True):
 
 
 @ROUTES.add("POST", "/api/admin/sync", Permission.SYNC_RUN, errors.SyncRunning)
-async def run_sync(call: Call, sync: SyncService, gates: Gates, request: SyncRequest) -> SyncReply:
-    """Run the sync of users with AuthMe's players and the game's allowlist now, or report what a run would do."""
-    report = await (sync.plan() if request.plan else sync.run())
+async def run_sync(call: Call, sync: SyncService, gates: Gates, *, plan: bool = False) -> SyncReply:
+    """Run the sync of users with AuthMe's players and the game's allowlist now, or report what a run would do.
+
+    SyncRequest: With `plan`, the run is only simulated.
+    """
+    report = await (sync.plan() if plan else sync.run())
     return SyncReply(
-        message=call.message(_sync_message(report, request.plan) if gates.names else "sync_off"),
+        message=call.message(_sync_message(report, plan) if gates.names else "sync_off"),
         enabled=bool(gates.names),
         report=msgspec.convert(report.as_json(), SyncReportFields),
     )

@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from plugin_bridge.text import decode_json, one_line
 from regsvc import __version__, allow_cryptography
 from regsvc.auth.team_accounts import find_codes
 from regsvc.config.host_sections import TeamChat
@@ -33,12 +34,12 @@ from regsvc.core.errors import (
     Unauthorized,
 )
 from regsvc.core.http_response import NoResponse, Response
-from regsvc.core.text import shorten, whole
+from regsvc.core.text import MAX_ANSWER, shorten, whole
 from regsvc.core.units import format_roughly
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.notifications.webhook import escape_markdown
 from regsvc.team_chat.decisions import ChatReceiver, Click, Person
-from regsvc.team_chat.platform import Card, MessageGone, Platform, is_public_address, strip_marks
+from regsvc.team_chat.platform import Card, MessageGone, Platform, is_public_address
 from regsvc.team_chat.telling import TEST
 
 if TYPE_CHECKING:
@@ -87,9 +88,10 @@ class _Account(msgspec.Struct):
 
 class _Member(msgspec.Struct):
     user: _Account | None = None
+    roles: list[str] = []
 
 
-class _About(msgspec.Struct):
+class _Identified(msgspec.Struct):
     id: _Id
 
 
@@ -114,7 +116,7 @@ class _Interaction(msgspec.Struct):
     channel_id: _Id | None = None
     locale: str = ""
     member: _Member | None = None
-    message: _About | None = None
+    message: _Identified | None = None
     data: _Data | None = None
 
 
@@ -136,17 +138,9 @@ class _Channel(msgspec.Struct):
     permission_overwrites: list[_Overwrite] = []
 
 
-class _Roles(msgspec.Struct):
-    roles: list[str] = []
-
-
 class _Role(msgspec.Struct):
     id: str
     permissions: _Bits
-
-
-class _Created(msgspec.Struct):
-    id: _Id
 
 
 class Discord(Platform):
@@ -170,13 +164,13 @@ class Discord(Platform):
 
     @staticmethod
     def escape(text: str) -> str:
-        return escape_markdown(strip_marks(text))
+        return escape_markdown(one_line(text, MAX_ANSWER))
 
     async def post(self, card: Card, delivery: int) -> str:
         nonce = sha256(f"{self._endpoint} {delivery}".encode()).hexdigest()[:25]
         body = {**_message(card), "nonce": nonce, "enforce_nonce": True}
         sent = await self.call("POST", f"/channels/{self.chat.channel}/messages", body)
-        return _convert(sent, _Created).id
+        return _convert(sent, _Identified).id
 
     async def edit(self, remote_id: str, card: Card) -> None:
         await self.call("PATCH", f"/channels/{self.chat.channel}/messages/{remote_id}", _message(card))
@@ -184,7 +178,7 @@ class Discord(Platform):
     async def write_to(self, account_id: str, text: str) -> None:
         channel = await self.call("POST", "/users/@me/channels", {"recipient_id": account_id})
         body = {"content": text[:_MAX_CONTENT], "allowed_mentions": {"parse": []}}
-        await self.call("POST", f"/channels/{_convert(channel, _Created).id}/messages", body)
+        await self.call("POST", f"/channels/{_convert(channel, _Identified).id}/messages", body)
 
     async def find_problems(self, now: datetime) -> list[str]:
         application = await self._request("GET", "/applications/@me")
@@ -217,7 +211,7 @@ class Discord(Platform):
             return [f"{_describe(response)}: the bot does not see the channel; invite it, and let it view the channel"]
         channel = _convert(_decode_reply(response), _Channel)
         guild = channel.guild_id
-        member = _convert(_decode_reply(await self._request("GET", f"/guilds/{guild}/members/{bot_id}")), _Roles)
+        member = _convert(_decode_reply(await self._request("GET", f"/guilds/{guild}/members/{bot_id}")), _Member)
         roles = await self._request("GET", f"/guilds/{guild}/roles")
         granted = _convert(_decode(roles.body), list[_Role]) if roles.is_success else []
         own = {guild, *member.roles}
@@ -297,8 +291,8 @@ def _decode_reply(response: Response) -> dict[str, Any]:
 def _decode(body: bytes) -> object:
     """Return the JSON value of a body, or None."""
     try:
-        return msgspec.json.decode(body)
-    except (ValueError, RecursionError):
+        return decode_json(body)
+    except ValueError:
         return None
 
 
@@ -514,7 +508,7 @@ def _key_of(channel: Discord) -> str:
 
 def _read_interaction(body: bytes) -> _Interaction:
     try:
-        return msgspec.json.decode(body, type=_Interaction)
+        return msgspec.convert(decode_json(body), _Interaction)
     except (ValueError, RecursionError):
         raise MalformedBody from None
 

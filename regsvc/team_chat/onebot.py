@@ -22,14 +22,14 @@ import msgspec
 from tornado.httputil import HTTPServerRequest
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
+from plugin_bridge.text import decode_json, one_line
 from regsvc.config.host_sections import TeamChat
 from regsvc.core.errors import ChatMessageUnknown, ChatPersonUnknown, Refusal, Unauthorized
 from regsvc.core.http_response import NoResponse
-from regsvc.core.text import shorten
 from regsvc.http.call import BaseHandler
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.team_chat.decisions import ChatReceiver, Click, Person
-from regsvc.team_chat.platform import ONEBOT_PATH, Card, Platform, break_links, strip_marks
+from regsvc.team_chat.platform import ONEBOT_PATH, Card, Platform, break_links
 from regsvc.team_chat.telling import TEST
 
 log = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ class OneBot(Platform):
         if not response.is_success:
             return [f"{self._endpoint} does not lead here ({response.describe()}): check your proxy, or restart"]
         try:
-            found = msgspec.json.decode(response.body, type=dict[str, str])
+            found = msgspec.convert(decode_json(response.body), dict[str, str])
         except (ValueError, RecursionError):
             found = {}
         problem = found.get(self.chat.channel, "the daemon does not know it yet: restart the companion")
@@ -240,15 +240,15 @@ class OneBotConnections:
         finally:
             self._waiting.pop(echo, None)
         if reply.get("status") not in ("ok", "async"):
-            words = shorten(strip_marks(str(reply.get("wording") or reply.get("message") or "")), 100)
+            words = one_line(str(reply.get("wording") or reply.get("message") or ""), 100)
             raise PermanentFailure(f"OneBot: {action} was refused, retcode {reply.get('retcode')} {words}".rstrip())
         return _data_of(reply)
 
     def receive(self, connection: OneBotConnection, written: str | bytes) -> None:
         """Take an answer or an event."""
         try:
-            frame = msgspec.json.decode(written)
-        except (ValueError, RecursionError):
+            frame = decode_json(written)
+        except ValueError:
             return
         if not isinstance(frame, dict):
             return

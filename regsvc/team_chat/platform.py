@@ -9,27 +9,21 @@ from hashlib import sha256
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
+from plugin_bridge.text import one_line
 from regsvc.config.host_sections import TeamChat
 from regsvc.core.addresses import is_loopback, is_private
-from regsvc.core.text import strip_invisible
+from regsvc.core.text import MAX_ANSWER
 
 ONEBOT_PATH: Final = "/api/team-chat/onebot"
-_MARKS: Final = re.compile("[\u061c\u200b\u200e\u200f\u2060\ufeff]")
-"""Marks that change the writing direction or have no width, beside those that `strip_invisible` knows."""
 _LINKING: Final = re.compile(r"([@#$/.:])(?=\S)")
 """Characters within what clients turn into links, mentions and commands by themselves."""
 _JOINER: Final = "\u2060"
 """A character without width that ends what clients take for a link."""
 
 
-def strip_marks(text: str) -> str:
-    """Return a text of another person on one line, without marks that nobody sees."""
-    return " ".join(strip_invisible(_MARKS.sub("", text)).split())
-
-
 def break_links(text: str) -> str:
     """Return a text of another person on one line, which looks as typed, and in which clients find no link."""
-    return _LINKING.sub(rf"\1{_JOINER}", strip_marks(text))
+    return _LINKING.sub(rf"\1{_JOINER}", one_line(text, MAX_ANSWER))
 
 
 def is_public_address(url: str) -> bool:

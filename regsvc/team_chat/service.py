@@ -18,12 +18,11 @@ from regsvc.core import errors
 from regsvc.core.rights import Permission
 from regsvc.database.lease import TaskLease
 from regsvc.http.messages import (
-    EpochMilliseconds,
     MessageReply,
+    Moment,
     Output,
     Password,
     Reply,
-    Request,
     Totp,
     Username,
     to_reply,
@@ -170,7 +169,7 @@ class TeamAccountFields(Output, frozen=True, kw_only=True):
     username: Username
     platform: PlatformName
     account_name: Annotated[str, Meta(examples=["olivia"])]
-    linked_at: EpochMilliseconds
+    linked_at: Moment
 
 
 class TeamChatReply(Reply, frozen=True, kw_only=True):
@@ -185,11 +184,6 @@ class ChatCodeReply(Reply, frozen=True, kw_only=True):
 
     code: Annotated[str, Meta(examples=["K7M2QX9T"])]
     valid_seconds: Annotated[int, Meta(examples=[600])]
-
-
-class ChatUnlinkRequest(Request, frozen=True, kw_only=True):
-    username: Username
-    platform: PlatformName
 
 
 @ROUTES.add("POST", "/api/team-chat/discord", PUBLIC, errors.Unauthorized, has_large_body=True)
@@ -220,32 +214,34 @@ async def show_team_chat(call: Call, team_accounts: TeamAccounts) -> TeamChatRep
     )
 
 
-class ChatCodeRequest(Request, frozen=True, kw_only=True):
-    """One's own password, and a code of the second factor if there is one."""
-
-    current_password: Password | None = None
-    totp: Totp | None = None
-
-
 @ROUTES.add("POST", "/api/admin/team-chat/code", ADMIN, errors.Forbidden, *CONFIRMATION_REFUSALS)
-async def make_chat_code(call: Call, team_credentials: TeamCredentials, request: ChatCodeRequest) -> ChatCodeReply:
+async def make_chat_code(
+    call: Call, team_credentials: TeamCredentials, *, current_password: Password | None = None, totp: Totp | None = None
+) -> ChatCodeReply:
     """Make a code that links a chat account to yourself, once and within ten minutes. API tokens cannot.
 
     The account outlives your session, so the request has your password (`currentPassword`), and a code of your second
     factor if you have one (`totp`). You are mailed.
+
+    ChatCodeRequest: One's own password, and a code of the second factor if there is one.
     """
-    own = OwnPassword(request.current_password, request.totp)
+    own = OwnPassword(current_password, totp)
     issue = team_credentials.issue_chat_code
     code = await issue(call.require_admin(), call.principal, own, call.caller)
     return ChatCodeReply(message=call.message("chat_code"), code=code, valid_seconds=int(CODE_VALID.total_seconds()))
 
 
 @ROUTES.add("POST", "/api/admin/team-chat/unlink", ADMIN, errors.Forbidden, errors.UserNotFound)
-async def unlink_chat_account(call: Call, team_accounts: TeamAccounts, request: ChatUnlinkRequest) -> MessageReply:
-    """End the link of a chat account: your own, or any for those who manage the team."""
+async def unlink_chat_account(
+    call: Call, team_accounts: TeamAccounts, *, username: Username, platform: PlatformName
+) -> MessageReply:
+    """End the link of a chat account: your own, or any for those who manage the team.
+
+    ChatUnlinkRequest:
+    """
     by = call.principal
-    is_own = not by.is_token and request.username.lower() == by.username.lower()
+    is_own = not by.is_token and username.lower() == by.username.lower()
     if not is_own and not by.rights.may(Permission.TEAM_MANAGE):
         raise errors.Forbidden(permission=Permission.TEAM_MANAGE)
-    await call.run(team_accounts.unlink, request.username, request.platform, by.actor)
-    return MessageReply(message=call.message("chat_account_unlinked", username=request.username))
+    await call.run(team_accounts.unlink, username, platform, by.actor)
+    return MessageReply(message=call.message("chat_account_unlinked", username=username))

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from plugin_bridge.text import decode_json, one_line
 from regsvc.config.host_sections import TeamChat
 from regsvc.core.backoff import Backoff
 from regsvc.core.errors import ChatMessageUnknown, ChatPersonUnknown, Refusal, Unauthorized
@@ -185,8 +186,8 @@ class Telegram(Platform):
             except NoResponse as error:
                 raise TemporaryFailure(f"Telegram: {error}") from None
         try:
-            found = msgspec.json.decode(response.body)
-        except (ValueError, RecursionError):
+            found = decode_json(response.body)
+        except ValueError:
             found = None
         return found if isinstance(found, dict) else {"ok": False, "error_code": response.status}
 
@@ -201,7 +202,7 @@ class Telegram(Platform):
         """Raise what a refusal means; nothing for a message that shows already what it should."""
         code, words = found.get("error_code"), str(found.get("description") or "")
         parameters = found.get("parameters")
-        told = f"Telegram: {code} {shorten(words.replace(self.chat.token, '…'), 200)}".rstrip()
+        told = f"Telegram: {code} {one_line(words.replace(self.chat.token, '…'), 200)}".rstrip()
         if _NOT_MODIFIED in words:
             return
         if any(it in words.lower() for it in _GONE):

@@ -29,7 +29,7 @@ from regsvc.notifications.outbox import Outbox, Outcome, Recipient, RetryPolicy
 from regsvc.team_chat.platform import Card, MessageGone, Platform
 from regsvc.users.password_notices import Place
 from regsvc.users.questions import find_questions
-from regsvc.users.signals import Signal
+from regsvc.users.signals import SignalFields
 from regsvc.users.user_details import QuestionnaireResult
 from regsvc.users.user_list import UserList, UserListItem
 
@@ -263,7 +263,7 @@ class _Words:
     def __call__(self, key: str, /, **facts: object) -> str:
         return self.translations.text(f"team_chat.{key}", self.language, **facts)
 
-    def describe(self, signal: Signal, *, tells_names: bool) -> str:
+    def describe(self, signal: SignalFields, *, tells_names: bool) -> str:
         """Return a signal as /admin words it, with the names of the others, and whether they were banned.
 
         One of them may be, or look like, the applicant's own.

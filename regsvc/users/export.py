@@ -7,11 +7,11 @@ contains no secrets in any form.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.core import errors
@@ -20,28 +20,33 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import Unauthorized
 from regsvc.database.audit import AUTOMATED_ACTORS, Audit, AuditRecord
 from regsvc.database.models import User
-from regsvc.http.messages import Email, EpochMilliseconds, Language, Output, Platform, Reply, Status, Username, to_reply
+from regsvc.http.messages import (
+    Email,
+    Language,
+    Moment,
+    Output,
+    Platform,
+    Reply,
+    Status,
+    Username,
+    to_reply,
+)
 from regsvc.http.route import USER, Routes
-from regsvc.notifications.mail.history import Fate, MailEntry, MailName
+from regsvc.notifications.mail.history import MailName
+from regsvc.notifications.outbox import Fate
 from regsvc.users.chat_links import ChatAccount
-from regsvc.users.notes import NoteRecord, list_notes
-from regsvc.users.questions import QuestionRecord, list_questions
+from regsvc.users.notes import list_notes
+from regsvc.users.questions import list_questions
 from regsvc.users.user_details import (
     Address,
     AskedFields,
     ClientFields,
-    ClientRecord,
     GameAddressFields,
-    GameAddressRecord,
     ListedFields,
-    ListedRecord,
     Origin,
     PlayerFields,
-    PlayerRecord,
     QuestionnaireResult,
-    ReviewRecord,
     SessionFields,
-    SessionRecord,
     Transition,
     find_listed,
     find_player,
@@ -69,60 +74,6 @@ _FIRST_ACTIONS: Final = ("user.registered", "user.adopted", "user.deleted")
 
 
 @dataclass(frozen=True)
-class ExportedUserRecord:
-    """The user's own row."""
-
-    username: str
-    email: str | None
-    is_email_verified: bool
-    status: str
-    language: str | None
-    platform: str
-    origin: str
-    registered_at: datetime
-    registration_ip: str | None
-    invited_by: str | None
-    reason: str | None
-    reviewed_at: datetime | None
-    password_set_at: datetime | None
-    last_login_at: datetime | None
-    totp_enabled_at: datetime | None
-
-
-@dataclass(frozen=True)
-class ExportedAuditRecord:
-    """An audit entry. `by`: "you", "operator", "system", or "nobody" for an unknown client."""
-
-    action: str
-    by: str
-    timestamp: datetime
-    ip: str | None
-    occurrences: int
-    detail: dict[str, Any] | None
-
-
-@dataclass(frozen=True)
-class Export:
-    """The export, newest first; kinds of records named in `truncated` have more than `MAX_RECORDS`."""
-
-    exported_at: datetime
-    user: ExportedUserRecord
-    reviews: list[ReviewRecord]
-    notes: list[NoteRecord]
-    questions: list[QuestionRecord]
-    sessions: list[SessionRecord]
-    clients: list[ClientRecord]
-    game_addresses: list[GameAddressRecord]
-    mails: list[MailEntry]
-    audits: list[ExportedAuditRecord]
-    chat: ChatAccount | None
-    questionnaire: QuestionnaireResult | None
-    player: PlayerRecord | None
-    listed: ListedRecord | None
-    truncated: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class UserExport:
     """Export of a user's data. Blocking: for a worker thread."""
 
@@ -131,33 +82,34 @@ class UserExport:
     find_questionnaire: Callable[[int], QuestionnaireResult | None]
     now: Clock
 
-    def export(self, session: VerifiedSession) -> Export:
+    def export(self, session: VerifiedSession) -> ExportUserReply:
         """Return the export of the session's user. Raises `Unauthorized` if the user was deleted meanwhile."""
         user = User.get_or_none(User.id == session.user_id)
         if user is None:
             raise Unauthorized
-        lists: dict[str, list[Any]] = {
-            "reviews": list_own_reviews(user, MAX_RECORDS),
-            "notes": [note for note in list_notes(user, MAX_RECORDS) if note.is_same_user],
-            "questions": [it for it in list_questions(user, MAX_RECORDS) if it.is_same_user],
+        lists: dict[str, Any] = {
+            "reviews": [to_reply(ExportedReview, it) for it in list_own_reviews(user, MAX_RECORDS)],
+            "notes": [to_reply(ExportedNote, it) for it in list_notes(user, MAX_RECORDS) if it.is_same_user],
+            "questions": [to_reply(AskedFields, it) for it in list_questions(user, MAX_RECORDS) if it.is_same_user],
             "sessions": list_sessions(user, self.now(), MAX_RECORDS, current_jti=session.jti),
             "clients": list_clients(user, MAX_RECORDS),
             "game_addresses": list_game_addresses(user, MAX_RECORDS),
-            "mails": list_mails(user, MAX_RECORDS),
+            "mails": [to_reply(ExportedMail, it) for it in list_mails(user, MAX_RECORDS)],
             "audits": self._list_audits(user),
         }
-        return Export(
+        chat, questionnaire = self.find_chat(user.id), self.find_questionnaire(user.id)
+        return ExportUserReply(
             exported_at=self.now(),
             user=_own_user(user),
-            chat=self.find_chat(user.id),
-            questionnaire=self.find_questionnaire(user.id),
+            chat=None if chat is None else to_reply(ExportedChat, chat),
+            questionnaire=None if questionnaire is None else to_reply(ExportedQuestionnaire, questionnaire),
             player=_own_player(find_player(user)),
             listed=find_listed(user.username_key),
-            truncated=tuple(name for name, found in lists.items() if len(found) >= MAX_RECORDS),
+            truncated=[name for name, found in lists.items() if len(found) >= MAX_RECORDS],
             **lists,
         )
 
-    def _list_audits(self, user: User) -> list[ExportedAuditRecord]:
+    def _list_audits(self, user: User) -> list[ExportedAudit]:
         """Return the actions on and by this user, without those of earlier users of the name."""
         since, first_id = user.created_at, self._find_first_id(user)
         done_to = self.audit.list_entries(1, MAX_RECORDS, target=user.username, since=since).entries
@@ -178,8 +130,8 @@ class UserExport:
         return max((entry.id for mark in marks for entry in mark.entries), default=0)
 
 
-def _own_user(user: User) -> ExportedUserRecord:
-    return ExportedUserRecord(
+def _own_user(user: User) -> ExportedUser:
+    return ExportedUser(
         username=user.username,
         email=user.email,
         is_email_verified=bool(user.is_email_verified),
@@ -198,7 +150,7 @@ def _own_user(user: User) -> ExportedUserRecord:
     )
 
 
-def _own_player(player: PlayerRecord | None) -> PlayerRecord | None:
+def _own_player(player: PlayerFields | None) -> PlayerFields | None:
     """Leave out that an address is disputed: its user would learn that another one has it."""
     if player is None:
         return None
@@ -211,13 +163,13 @@ def _is_about_email_conflict(entry: AuditRecord) -> bool:
     return entry.action == "sync.conflict" and (entry.detail or {}).get("field") == "email"
 
 
-def _own_audit(entry: AuditRecord, user: User) -> ExportedAuditRecord:
+def _own_audit(entry: AuditRecord, user: User) -> ExportedAudit:
     is_own_doing = entry.operator.lower() == user.username_key and user.username_key not in AUTOMATED_ACTORS
     is_about_owner = entry.target is None or entry.target.lower() == user.username_key
     detail = entry.detail if is_about_owner else None
     if detail and "invitedBy" in detail:
         detail = {"invitedBy": _kind_of(detail["invitedBy"])}
-    return ExportedAuditRecord(
+    return ExportedAudit(
         action=entry.action,
         by=YOU if is_own_doing else _kind_of(entry.operator),
         timestamp=entry.created_at,
@@ -243,15 +195,15 @@ class ExportedUser(Output, frozen=True, kw_only=True):
     language: Language | None
     platform: Platform
     origin: Origin
-    registered_at: EpochMilliseconds
+    registered_at: Moment
     registration_ip: Address | None
     invited_by: Annotated[str | None, Meta(description="operator or system: whose invitation was used.")]
     reason: str | None
-    reviewed_at: EpochMilliseconds | None
-    password_set_at: EpochMilliseconds | None
-    last_login_at: EpochMilliseconds | None
+    reviewed_at: Moment | None
+    password_set_at: Moment | None
+    last_login_at: Moment | None
     totp_enabled_at: Annotated[
-        EpochMilliseconds | None, Meta(description="When the second factor was set up here; null: it was not.")
+        Moment | None, Meta(description="When the second factor was set up here; null: it was not.")
     ]
 
 
@@ -269,8 +221,8 @@ class ExportedReview(Output, frozen=True, kw_only=True):
     status_before: Status
     status_after: Status | None
     reason: str | None
-    ban_expires_at: EpochMilliseconds | None
-    reviewed_at: EpochMilliseconds
+    ban_expires_at: Moment | None
+    reviewed_at: Moment
     answers: Annotated[list[ExportedAnswer] | None, Meta(description="The answers that the decision was about.")]
 
 
@@ -278,7 +230,7 @@ class ExportedNote(Output, frozen=True, kw_only=True):
     """A note that the team wrote about the user."""
 
     text: Annotated[str, Meta(examples=["Plays with Bob."])]
-    created_at: EpochMilliseconds
+    created_at: Moment
 
 
 class ExportedMail(Output, frozen=True, kw_only=True):
@@ -287,9 +239,9 @@ class ExportedMail(Output, frozen=True, kw_only=True):
     template: MailName
     to: Email
     language: Language
-    created_at: EpochMilliseconds
+    created_at: Moment
     state: Fate
-    done_at: EpochMilliseconds | None
+    done_at: Moment | None
 
 
 class ExportedAudit(Output, frozen=True, kw_only=True):
@@ -297,7 +249,7 @@ class ExportedAudit(Output, frozen=True, kw_only=True):
 
     action: Annotated[str, Meta(examples=["user.logged_in"])]
     by: Annotated[str, Meta(extra_json_schema={"enum": ["you", "operator", "system", "nobody"]}, examples=["you"])]
-    timestamp: EpochMilliseconds
+    timestamp: Moment
     ip: Address | None
     occurrences: Annotated[int, Meta(ge=1, examples=[1])]
     detail: dict[str, Any] | None
@@ -321,14 +273,14 @@ class ExportedQuestionnaire(Output, frozen=True, kw_only=True):
     max_score: Annotated[int, Meta(examples=[100])]
     pass_score: Annotated[int, Meta(examples=[60])]
     is_passed: bool
-    submitted_at: EpochMilliseconds
+    submitted_at: Moment
     answers: list[ExportedAnswer]
 
 
 class ExportUserReply(Reply, frozen=True, kw_only=True):
     """All data stored about the user, newest first. The lists named in `truncated` are incomplete."""
 
-    exported_at: EpochMilliseconds
+    exported_at: Moment
     user: ExportedUser
     reviews: list[ExportedReview]
     notes: list[ExportedNote]
@@ -350,10 +302,9 @@ async def export_user(call: Call, status_limits: StatusRateLimits, user_export: 
     """Export all data stored about you, without secrets and without data of other people."""
     status_limits.hit(call.address)
     export = await call.run(user_export.export, call.require_session())
-    return to_reply(
-        ExportUserReply,
+    return replace(
         export,
         message=call.message("exported"),
-        user=to_reply(ExportedUser, export.user, reason=call.word_reason(export.user.reason)),
-        reviews=[to_reply(ExportedReview, review, reason=call.word_reason(review.reason)) for review in export.reviews],
+        user=replace(export.user, reason=call.word_reason(export.user.reason)),
+        reviews=[replace(review, reason=call.word_reason(review.reason)) for review in export.reviews],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta
@@ -18,8 +18,13 @@ from regsvc.core.text import clean_lines, name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows, upsert_query
 from regsvc.database.models import Note, Reader, User
-from regsvc.http.messages import MessageReply, Reply, Request, Username
-from regsvc.http.route import Routes
+from regsvc.http.messages import (
+    MessageReply,
+    Moment,
+    Output,
+    Username,
+)
+from regsvc.http.route import Routes, SentAs
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
@@ -34,13 +39,12 @@ MAX_NAME: Final = 255
 READS_FOR: Final = timedelta(seconds=30)
 
 
-@dataclass(frozen=True)
-class NoteRecord:
-    """A note, and whether it is about this very user or an earlier one of the name or address."""
+class NoteFields(Output, frozen=True):
+    """A note of the team about this user, or about an earlier user with the same name or e-mail address."""
 
-    text: str
-    author: str
-    created_at: datetime
+    text: Annotated[str, Meta(examples=["Plays with Bob."])]
+    author: Annotated[str, Meta(examples=["Olivia"])]
+    created_at: Moment
     is_same_user: bool
 
 
@@ -106,20 +110,13 @@ class Notes:
         return str(user.username)
 
 
-def list_notes(user: User, limit: int) -> list[NoteRecord]:
+def list_notes(user: User, limit: int) -> list[NoteFields]:
     """Return the notes about this user and earlier users of the name or proven address, newest first."""
     belongs = Note.username_key == user.username_key
     if user.proven_key is not None:
         belongs = belongs | (Note.email_key == user.proven_key)
     rows = Note.select().where(belongs).order_by(Note.id.desc()).limit(limit)
-    return [NoteRecord(row.text, row.author, row.created_at, row.user_id == user.id) for row in rows]
-
-
-class NoteRequest(Request, frozen=True, kw_only=True):
-    """A note about a user, for the team."""
-
-    username: Username
-    text: Annotated[str, Meta(min_length=1, max_length=MAX_NOTE, examples=["Plays with Bob."])]
+    return [NoteFields(row.text, row.author, row.created_at, row.user_id == user.id) for row in rows]
 
 
 @ROUTES.add(
@@ -130,26 +127,30 @@ class NoteRequest(Request, frozen=True, kw_only=True):
     errors.TooManyNotes,
     errors.RateLimited,
 )
-async def add_note(call: Call, notes: Notes, request: NoteRequest) -> MessageReply:
-    """Write a note about a user. Players are not shown notes, but the export of their data has them."""
+async def add_note(
+    call: Call,
+    notes: Notes,
+    *,
+    username: Username,
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_NOTE, examples=["Plays with Bob."])],
+) -> MessageReply:
+    """Write a note about a user. Players are not shown notes, but the export of their data has them.
+
+    NoteRequest: A note about a user, for the team.
+    """
     by, add = call.principal, notes.add
-    username = await call.run(add, request.username, request.text, by.actor, by.username)
+    username = await call.run(add, username, text, by.actor, by.username)
     return MessageReply(message=call.message("note_added", username=username))
 
 
-class ReadingRequest(Request, frozen=True, kw_only=True):
-    """The user who is open at the caller's; empty: nobody."""
-
-    username: Username = ""
-
-
-class ReadersReply(Reply, frozen=True, kw_only=True):
-    """The others of the team who have the user open."""
-
-    readers: Annotated[list[str], Meta(examples=[["Olivia"]])]
-
-
 @ROUTES.add("POST", "/api/admin/user/reading", Permission.USERS_READ)
-async def note_reading(call: Call, notes: Notes, request: ReadingRequest) -> ReadersReply:
-    """Tell that you have a user open, every ten seconds, and learn who else has. It is forgotten after thirty."""
-    return ReadersReply(readers=await call.run(notes.read, request.username, call.principal.actor))
+async def note_reading(
+    call: Call, notes: Notes, *, username: Username = ""
+) -> Annotated[list[str], Meta(examples=[["Olivia"]]), SentAs("readers", "ReadersReply")]:
+    """Tell that you have a user open, every ten seconds, and learn who else has. It is forgotten after thirty.
+
+    ReadingRequest: The user who is open at the caller's; empty: nobody.
+
+    ReadersReply: The others of the team who have the user open.
+    """
+    return await call.run(notes.read, username, call.principal.actor)

@@ -7,7 +7,7 @@ index of addresses. While it is away newer addresses are missing, and the queue 
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from ipaddress import IPv4Address, ip_address
 from statistics import median
 from typing import Annotated, Any, Final, Literal, get_args
@@ -20,7 +20,13 @@ from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms
 from regsvc.core.text import name_key
 from regsvc.database.bulk import select_rows, upsert_query
 from regsvc.database.models import BANNED, REJECTED, PlayerAddress, Review, User
-from regsvc.http.messages import Output, Status, Username
+from regsvc.http.messages import (
+    Count,
+    Moment,
+    Output,
+    Status,
+    Username,
+)
 
 _MAX_REVIEWS: Final = 10_000  # for the names and addresses of one page together
 _MAX_ROWS: Final = 1_500  # of all networks of a page together
@@ -58,49 +64,59 @@ FindAccounts = Callable[[Mapping[str, str]], Mapping[str, bool]]
 """Whether names, with their platforms, are those of Minecraft accounts; unknown ones are left out."""
 
 
-@dataclass(frozen=True)
-class Neighbour:
-    """Another user whom a signal is about, or who once had the name; `status` is then what the decision left."""
+class NeighbourFields(Output, frozen=True):
+    """Another user whom a signal is about."""
 
-    username: str
-    status: str
-
-
-@dataclass(frozen=True)
-class Signal:
-    """A fact about an applicant.
-
-    `users` are the first of `count`: banned ones, then rejected ones, then the newest. The count is a lower bound where
-    a network has very many users; that of an earlier ban or rejection is of decisions. `sources` tell where the others
-    had the address. `seconds` and `usual_seconds` are those of fast answers.
-    """
-
-    kind: Kind
-    count: int = 0
-    users: tuple[Neighbour, ...] = ()
-    sources: tuple[Source, ...] = ()
-    seconds: int | None = None
-    usual_seconds: int | None = None
+    username: Username
+    status: Status
 
 
-@dataclass(frozen=True)
-class Rejections:
-    """Earlier rejections of a name or its e-mail address. `last_at` and `last_reason` None: never."""
+class SignalFields(Output, frozen=True):
+    """A fact about an applicant, which refuses nobody; `users` are at most 5, banned ones first."""
 
-    count: int = 0
-    last_at: datetime | None = None
-    last_reason: str | None = None
+    kind: Annotated[
+        str,
+        Meta(
+            extra_json_schema={"enum": list(get_args(Kind))},
+            description="`same_address`, `same_network`: others had the address, or one of its IPv4 /24 or IPv6 /64. "
+            "`same_email`: the proven address was another name's. `earlier_ban`, `earlier_rejection`: of the name or "
+            "the proven address. `look_alike`: others' names differ by I, l and 1 or O and 0 alone. `game_first`: "
+            "registered in the game. `no_email`, `unproven_email`: where addresses have to be proven. `fast_answers`: "
+            "within a tenth of the usual time. `minecraft_account`, `no_minecraft_account`: whether the name is one's.",
+            examples=["same_network"],
+        ),
+    ]
+    count: Annotated[int, Meta(ge=0, examples=[1], description="Of other users, or of earlier decisions.")] = 0
+    users: tuple[NeighbourFields, ...] = ()
+    sources: Annotated[
+        tuple[Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Source))})], ...],
+        Meta(description="Where the others had the address.", examples=[["registration"]]),
+    ] = ()
+    seconds: Annotated[
+        int | None, Meta(description="Of `fast_answers`: from the proof of the address to the answers.")
+    ] = None
+    usual_seconds: Annotated[int | None, Meta(description="Of `fast_answers`: the median of recent applications.")] = (
+        None
+    )
+
+
+class RejectionFields(Output, frozen=True):
+    """Earlier rejections of this name, or of this e-mail address under any name."""
+
+    count: Count = 0
+    last_at: Moment | None = None
+    last_reason: Annotated[str, Meta(examples=["Too young"])] | None = None
 
 
 @dataclass(frozen=True)
 class Findings:
     """Facts about an applicant: earlier rejections, and all signals."""
 
-    rejections: Rejections
-    signals: tuple[Signal, ...]
+    rejections: RejectionFields
+    signals: tuple[SignalFields, ...]
 
 
-def is_warning(signal: Signal) -> bool:
+def is_warning(signal: SignalFields) -> bool:
     """Return whether a reviewer should look twice: that a name is a Minecraft account's is no reason to."""
     return signal.kind != "minecraft_account"
 
@@ -125,11 +141,11 @@ def find_out(
     for user in users:
         signals = [*others.signals_of(user), *reviews.signals_of(user, others.of_mailbox(user))]
         if user.origin == "adopted":
-            signals.append(Signal("game_first"))
+            signals.append(SignalFields("game_first"))
         if tells_email and not user.is_email_verified:
-            signals.append(Signal("unproven_email" if user.email else "no_email"))
+            signals.append(SignalFields("unproven_email" if user.email else "no_email"))
         if (has_account := accounts.get(user.username)) is not None:
-            signals.append(Signal("minecraft_account" if has_account else "no_minecraft_account"))
+            signals.append(SignalFields("minecraft_account" if has_account else "no_minecraft_account"))
         found[user.id] = Findings(_summarize(reviews.of(user)), tuple(signals))
     return found
 
@@ -163,7 +179,7 @@ class _Reviews:
         distinct = {review.id: review for review in (*by_name, *of_mailbox)}
         return [distinct[number] for number in sorted(distinct, reverse=True)]
 
-    def signals_of(self, user: Any, sharing: Sequence[Neighbour]) -> Iterator[Signal]:
+    def signals_of(self, user: Any, sharing: Sequence[NeighbourFields]) -> Iterator[SignalFields]:
         """Yield the signals that the decisions give. `sharing`: users who have the mailbox now."""
         reviews = self.of(user)
         kinds: tuple[tuple[Kind, str, str], ...] = (
@@ -174,21 +190,21 @@ class _Reviews:
             about = [review for review in reviews if review.transition == transition]
             if about:
                 names = dict.fromkeys(review.username for review in about)
-                yield Signal(kind, len(about), tuple(Neighbour(name, status) for name in names)[:_SHOWN])
+                yield SignalFields(kind, len(about), tuple(NeighbourFields(name, status) for name in names)[:_SHOWN])
         others = {name_key(it.username): it for it in sharing}
         for review in reviews:
             if review.username_key != user.username_key:
                 status = review.status_after or review.status_before
-                others.setdefault(review.username_key, Neighbour(review.username, status))
+                others.setdefault(review.username_key, NeighbourFields(review.username, status))
         if others:
-            yield Signal("same_email", len(others), tuple(others.values())[:_SHOWN])
+            yield SignalFields("same_email", len(others), tuple(others.values())[:_SHOWN])
 
 
-def _summarize(reviews: Sequence[Review]) -> Rejections:
+def _summarize(reviews: Sequence[Review]) -> RejectionFields:
     rejections = [review for review in reviews if review.transition == "reject"]
     if not rejections:
-        return Rejections()
-    return Rejections(len(rejections), rejections[0].reviewed_at, rejections[0].reason)
+        return RejectionFields()
+    return RejectionFields(len(rejections), rejections[0].reviewed_at, rejections[0].reason)
 
 
 # --- addresses in the game ---
@@ -278,7 +294,7 @@ class _Others:
         if len(times) >= _FEW:
             self._usual = median(times)
 
-    def signals_of(self, user: Any) -> Iterator[Signal]:
+    def signals_of(self, user: Any) -> Iterator[SignalFields]:
         """Yield the signals that other users of a network, or with a name like this, give."""
         own = self._own[user.id]
         near = {other.id: other for network in {*own.values()} for other in self._near.get(network, {}).values()}
@@ -290,15 +306,15 @@ class _Others:
         yield from _signal("look_alike", [it for it in self._alike.get(user.look_key, ()) if it.id != user.id])
         seconds = user.answer_seconds
         if self._usual is not None and seconds is not None and seconds * _FAST <= self._usual:
-            yield Signal("fast_answers", seconds=seconds, usual_seconds=round(self._usual))
+            yield SignalFields("fast_answers", seconds=seconds, usual_seconds=round(self._usual))
 
-    def of_mailbox(self, user: Any) -> list[Neighbour]:
+    def of_mailbox(self, user: Any) -> list[NeighbourFields]:
         """Return the others who have proven an address of the user's mailbox, banned ones first."""
         others = [it for it in self._sharing.get(user.proven_mailbox, ()) if it.id != user.id]
-        return [Neighbour(it.username, it.status) for it in sorted(others, key=lambda it: it.order)]
+        return [NeighbourFields(it.username, it.status) for it in sorted(others, key=lambda it: it.order)]
 
 
-def _signal(kind: Kind, others: Iterable[_Other], addresses: Collection[str] | None = None) -> Iterator[Signal]:
+def _signal(kind: Kind, others: Iterable[_Other], addresses: Collection[str] | None = None) -> Iterator[SignalFields]:
     """Yield the signal about these users, if there are any; its sources are those of `addresses`, or of all."""
     found = sorted(others, key=lambda other: other.order)
     if not found:
@@ -310,8 +326,8 @@ def _signal(kind: Kind, others: Iterable[_Other], addresses: Collection[str] | N
         if addresses is None or address in addresses
         for source in its
     }
-    shown = tuple(Neighbour(other.username, other.status) for other in found[:_SHOWN])
-    yield Signal(kind, len(found), shown, tuple(sorted(sources)))
+    shown = tuple(NeighbourFields(other.username, other.status) for other in found[:_SHOWN])
+    yield SignalFields(kind, len(found), shown, tuple(sorted(sources)))
 
 
 def _addresses_of(user: Any) -> dict[str, Network]:
@@ -410,35 +426,3 @@ def _text_ranges(network: Network) -> Iterator[tuple[str, str]]:
                 starts.add(":".join(groups[:begin]) + ":" + "".join(f":{group}" for group in groups[end:]))
     for start in starts:
         yield f"{start}:", f"{start};"  # the character after the colon
-
-
-class NeighbourFields(Output, frozen=True, kw_only=True):
-    """Another user whom a signal is about."""
-
-    username: Username
-    status: Status
-
-
-class SignalFields(Output, frozen=True, kw_only=True):
-    """A fact about an applicant, which refuses nobody; `users` are at most 5, banned ones first."""
-
-    kind: Annotated[
-        str,
-        Meta(
-            extra_json_schema={"enum": list(get_args(Kind))},
-            description="`same_address`, `same_network`: others had the address, or one of its IPv4 /24 or IPv6 /64. "
-            "`same_email`: the proven address was another name's. `earlier_ban`, `earlier_rejection`: of the name or "
-            "the proven address. `look_alike`: others' names differ by I, l and 1 or O and 0 alone. `game_first`: "
-            "registered in the game. `no_email`, `unproven_email`: where addresses have to be proven. `fast_answers`: "
-            "within a tenth of the usual time. `minecraft_account`, `no_minecraft_account`: whether the name is one's.",
-            examples=["same_network"],
-        ),
-    ]
-    count: Annotated[int, Meta(ge=0, examples=[1], description="Of other users, or of earlier decisions.")]
-    users: list[NeighbourFields]
-    sources: Annotated[
-        list[Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Source))})]],
-        Meta(description="Where the others had the address.", examples=[["registration"]]),
-    ]
-    seconds: Annotated[int | None, Meta(description="Of `fast_answers`: from the proof of the address to the answers.")]
-    usual_seconds: Annotated[int | None, Meta(description="Of `fast_answers`: the median of recent applications.")]

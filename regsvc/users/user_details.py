@@ -12,7 +12,6 @@ from msgspec import Meta
 
 from plugin_bridge.authme.players import in_milliseconds, known_email
 from regsvc.auth.sessions import public_id
-from regsvc.config.host_sections import COMMAND_EVENTS
 from regsvc.core import errors
 from regsvc.core.clock import Clock, from_epoch_ms
 from regsvc.core.email_address import parse_email
@@ -31,12 +30,19 @@ from regsvc.database.models import (
     SyncRecord,
     User,
 )
-from regsvc.http.messages import EpochMilliseconds, NameQuery, Output, Reply, Status, Username, to_reply
-from regsvc.http.route import Routes
-from regsvc.notifications.mail.history import Fate, MailEntry, MailFields, mail_entry
-from regsvc.notifications.rcon import CommandRecord, list_commands
+from regsvc.http.messages import (
+    Moment,
+    NameQuery,
+    Output,
+    Status,
+    Username,
+    to_reply,
+)
+from regsvc.http.route import Routes, SentAs
+from regsvc.notifications.mail.history import MailFields, mail_entry
+from regsvc.notifications.rcon import CommandFields, list_commands
 from regsvc.users.gates import Gate, Gates
-from regsvc.users.notes import NoteRecord, list_notes
+from regsvc.users.notes import NoteFields, list_notes
 from regsvc.users.questions import QuestionRecord, list_questions
 from regsvc.users.user_list import UserFields, UserList, UserListItem, user_fields
 
@@ -46,36 +52,32 @@ if TYPE_CHECKING:
 ROUTES: Final = Routes()
 
 
-@dataclass(frozen=True)
-class SessionRecord:
-    """An active session. `audience` is "user" or "admin"."""
+class SessionFields(Output, frozen=True):
+    """An active session."""
 
-    id: str
+    id: SessionId
     """`regsvc.auth.sessions.public_id` of it."""
-    audience: str
-    ip: str | None
-    started_at: datetime
-    last_seen_at: datetime
-    expires_at: datetime
-    is_current: bool
-    """Whether it is the session of the request."""
+    audience: Annotated[str, Meta(extra_json_schema={"enum": ["user", "admin"]}, examples=["user"])]
+    ip: Address | None
+    started_at: Moment
+    last_seen_at: Moment
+    expires_at: Moment
+    is_current: Annotated[bool, Meta(description="Whether it is the session of this request.", examples=[True])]
 
 
-@dataclass(frozen=True)
-class ClientRecord:
-    """A client (IPv4 address or IPv6 /64 network) from which the user logged in recently."""
+class ClientFields(Output, frozen=True):
+    """A client from which the user has logged in during the last weeks."""
 
-    client: str
-    last_login_at: datetime
+    client: Annotated[str, Meta(description="An IPv4 address or IPv6 network.", examples=["203.0.113.7"])]
+    last_login_at: Moment
 
 
-@dataclass(frozen=True)
-class GameAddressRecord:
-    """An address of a player in the game. `source` is AuthMe's column: "ip" of the last login, or "regip"."""
+class GameAddressFields(Output, frozen=True):
+    """An address in the game: of the last login (`ip`), or of the registration there (`regip`)."""
 
-    source: str
-    address: str
-    seen_at: datetime
+    source: Annotated[str, Meta(extra_json_schema={"enum": ["ip", "regip"]}, examples=["ip"])]
+    address: Address
+    seen_at: Moment
 
 
 @dataclass(frozen=True)
@@ -97,40 +99,44 @@ class ReviewRecord:
     """The answers that the decision was about; None: there were none, or it was about others."""
 
 
-@dataclass(frozen=True)
-class PlayerRecord:
-    """A sync record: last synced state of AuthMe's row, lock and pending intent."""
+class PlayerFields(Output, frozen=True):
+    """The player in the game, as of the last sync with AuthMe's table."""
 
-    presence: str
-    plugin: str
-    since: datetime
-    realname: str | None
+    presence: Annotated[
+        str, Meta(extra_json_schema={"enum": ["unasked", "absent", "present", "gone"]}, examples=["present"])
+    ]
+    plugin: Annotated[str, Meta(examples=["synced"])]
+    since: Moment
+    realname: Username | None
     email: str | None
-    registered_at: datetime | None
-    wish: str | None
-    lock_reason: str | None
-    locked_at: datetime | None
+    registered_at: Moment | None
+    wish: Annotated[str, Meta(description="The pending change to the player's row.", examples=["provision"])] | None
+    lock_reason: Annotated[str, Meta(examples=["banned"])] | None
+    locked_at: Moment | None
     premium_uuid: str | None
     """Moved out of the user's own row while that is locked."""
-    conflicts: tuple[str, ...]
-    """Fields changed on both sides and not merged."""
+    conflicts: Annotated[
+        tuple[str, ...], Meta(description="Fields that differ between the two sides.", examples=[["email"]])
+    ]
 
 
-@dataclass(frozen=True)
-class ListedRecord:
-    """A record of the game's allowlist; `reason`: what it waits for, a constant of `gates`."""
+class ListedFields(Output, frozen=True):
+    """The user's entry on the game's allowlist, or the one to be added or removed, and what it waits for."""
 
-    uuid: str | None
-    reason: str | None
-    since: datetime
+    uuid: Annotated[str, Meta(examples=["5627dd98-e6be-3c21-b8a8-e92344183641"])] | None
+    reason: (
+        Annotated[str, Meta(examples=["no_uuid", "no_profile", "uuid_in_doubt", "restart", "refused", "held_back"])]
+        | None
+    )
+    since: Moment
 
 
-def list_sessions(user: User, moment: datetime, limit: int, *, current_jti: str | None = None) -> list[SessionRecord]:
+def list_sessions(user: User, moment: datetime, limit: int, *, current_jti: str | None = None) -> list[SessionFields]:
     """Return the active sessions, newest first."""
     stands = (Session.expires_at > moment) & (Session.token_generation == user.token_generation)
     rows = _newest(Session.select().where(Session.user == user.id, stands), Session.created_at, limit)
     return [
-        SessionRecord(
+        SessionFields(
             id=public_id(row.jti),
             audience=row.audience,
             ip=row.ip,
@@ -143,19 +149,19 @@ def list_sessions(user: User, moment: datetime, limit: int, *, current_jti: str 
     ]
 
 
-def list_clients(user: User, limit: int) -> list[ClientRecord]:
+def list_clients(user: User, limit: int) -> list[ClientFields]:
     """Return the known clients, latest login first."""
     rows = _newest(KnownClient.select().where(KnownClient.user == user.id), KnownClient.last_login_at, limit)
-    return [ClientRecord(row.client, row.last_login_at) for row in rows]
+    return [ClientFields(row.client, row.last_login_at) for row in rows]
 
 
-def list_game_addresses(user: User, limit: int) -> list[GameAddressRecord]:
+def list_game_addresses(user: User, limit: int) -> list[GameAddressFields]:
     """Return the addresses that the user's player had in the game, the newest first."""
     rows = _newest(PlayerAddress.select().where(PlayerAddress.user == user.id), PlayerAddress.seen_at, limit)
-    return [GameAddressRecord(row.source, row.address, row.seen_at) for row in rows]
+    return [GameAddressFields(row.source, row.address, row.seen_at) for row in rows]
 
 
-def list_mails(user: User, limit: int) -> list[MailEntry]:
+def list_mails(user: User, limit: int) -> list[MailFields]:
     """Return the mails about the user, newest first, and those to their proven address."""
     is_own = OutboxEntry.user_id == user.id
     if user.proven_key is not None:
@@ -178,12 +184,12 @@ def list_history(user: User, limit: int) -> list[ReviewRecord]:
     return [_review(row, user) for row in _newest(Review.select().where(belongs), Review.id, limit)]
 
 
-def find_player(user: User) -> PlayerRecord | None:
+def find_player(user: User) -> PlayerFields | None:
     """Return the sync record of this user's name, or None."""
     row = SyncRecord.get_or_none(SyncRecord.username_key == user.username_key)
     if row is None:
         return None
-    return PlayerRecord(
+    return PlayerFields(
         presence=row.presence,
         plugin=row.plugin_state,
         since=row.plugin_since,
@@ -198,10 +204,10 @@ def find_player(user: User) -> PlayerRecord | None:
     )
 
 
-def find_listed(key: str) -> ListedRecord | None:
+def find_listed(key: str) -> ListedFields | None:
     """Return the record of the user with this `username_key` on the game's allowlist, or None."""
     row = Allowed.get_or_none(Allowed.username_key == key)
-    return None if row is None else ListedRecord(row.uuid, row.reason, row.since)
+    return None if row is None else ListedFields(row.uuid, row.reason, row.since)
 
 
 def _newest(query: Any, column: Any, limit: int) -> Any:
@@ -290,16 +296,16 @@ class UserDetails:
     banned_from: str | None
     questionnaire: QuestionnaireResult | None
     history: list[ReviewRecord]
-    notes: list[NoteRecord]
+    notes: list[NoteFields]
     questions: list[QuestionRecord]
-    mails: list[MailEntry]
-    commands: list[CommandRecord]
-    sessions: list[SessionRecord]
-    clients: list[ClientRecord]
-    game_addresses: list[GameAddressRecord]
-    player: PlayerRecord | None
+    mails: list[MailFields]
+    commands: list[CommandFields]
+    sessions: list[SessionFields]
+    clients: list[ClientFields]
+    game_addresses: list[GameAddressFields]
+    player: PlayerFields | None
     gates: tuple[Gate, ...]
-    listed: ListedRecord | None
+    listed: ListedFields | None
     """None also if the game's allowlist is not kept."""
 
     @property
@@ -322,14 +328,6 @@ class UserDetails:
 
 
 @dataclass(frozen=True)
-class EmailDispute:
-    """An address in the game that the user of the player did not get, and why: "Bob's", for example."""
-
-    address: str | None
-    why: str
-
-
-@dataclass(frozen=True)
 class UserDetailsLoader:
     """Loader of user details. Blocking: for a worker thread."""
 
@@ -338,8 +336,8 @@ class UserDetailsLoader:
     find_questionnaire: Callable[[int], QuestionnaireResult | None]
     now: Clock
 
-    def find_email_dispute(self, username: str) -> EmailDispute | None:
-        """Return the dispute about the address of this name in the game, or None."""
+    def find_email_dispute(self, username: str) -> tuple[str | None, str] | None:
+        """Return the address in the game that this user did not get, and why ("Bob's", for example), or None."""
         player = SyncRecord.get_or_none(SyncRecord.username_key == name_key(username))
         if player is None or "email" not in (player.conflict or "").split(","):
             return None
@@ -347,9 +345,9 @@ class UserDetailsLoader:
         try:
             key = parse_email(address or "").key
         except Refusal:
-            return EmailDispute(address, "no valid address")
+            return address, "no valid address"
         owner = User.get_or_none(User.email_key == key)
-        return EmailDispute(address, f"{owner.username}'s" if owner is not None else "another one than here")
+        return address, f"{owner.username}'s" if owner is not None else "another one than here"
 
     def get(self, username: str) -> UserDetails:
         """Return the details of the user with this name, compared case-insensitively. Raises `UserNotFound`."""
@@ -385,7 +383,7 @@ class UserDetailsLoader:
         is_to_read = bool(entry.questionnaire_requires_review)
         return None if result is None else replace(result, requires_review=is_to_read)
 
-    def find_listed(self, username: str) -> ListedRecord | None:
+    def find_listed(self, username: str) -> ListedFields | None:
         """Return the record of this name on the game's allowlist; None also if the list is not kept."""
         return find_listed(name_key(username)) if "allowlist" in self.gates.names else None
 
@@ -427,9 +425,9 @@ class AskedFields(Output, frozen=True, kw_only=True):
     """A question of the team about an application, and the answer."""
 
     question: Annotated[str, Meta(examples=["Which Bob do you know?"])]
-    asked_at: EpochMilliseconds
+    asked_at: Moment
     answer: Annotated[str, Meta(examples=["The one who builds bridges."])] | None
-    answered_at: EpochMilliseconds | None
+    answered_at: Moment | None
 
 
 class AskedUserFields(AskedFields, frozen=True, kw_only=True):
@@ -437,62 +435,6 @@ class AskedUserFields(AskedFields, frozen=True, kw_only=True):
 
     author: Annotated[str, Meta(examples=["Olivia"])]
     is_same_user: bool
-
-
-class SessionFields(Output, frozen=True, kw_only=True):
-    """An active session."""
-
-    id: SessionId
-    audience: Annotated[str, Meta(extra_json_schema={"enum": ["user", "admin"]}, examples=["user"])]
-    ip: Address | None
-    started_at: EpochMilliseconds
-    last_seen_at: EpochMilliseconds
-    expires_at: EpochMilliseconds
-    is_current: Annotated[bool, Meta(description="Whether it is the session of this request.", examples=[True])]
-
-
-class GameAddressFields(Output, frozen=True, kw_only=True):
-    """An address in the game: of the last login (`ip`), or of the registration there (`regip`)."""
-
-    source: Annotated[str, Meta(extra_json_schema={"enum": ["ip", "regip"]}, examples=["ip"])]
-    address: Address
-    seen_at: EpochMilliseconds
-
-
-class ClientFields(Output, frozen=True, kw_only=True):
-    """A client from which the user has logged in during the last weeks."""
-
-    client: Annotated[str, Meta(description="An IPv4 address or IPv6 network.", examples=["203.0.113.7"])]
-    last_login_at: EpochMilliseconds
-
-
-class PlayerFields(Output, frozen=True, kw_only=True):
-    """The player in the game, as of the last sync with AuthMe's table."""
-
-    presence: Annotated[
-        str, Meta(extra_json_schema={"enum": ["unasked", "absent", "present", "gone"]}, examples=["present"])
-    ]
-    plugin: Annotated[str, Meta(examples=["synced"])]
-    since: EpochMilliseconds
-    realname: Username | None
-    email: str | None
-    registered_at: EpochMilliseconds | None
-    wish: Annotated[str, Meta(description="The pending change to the player's row.", examples=["provision"])] | None
-    lock_reason: Annotated[str, Meta(examples=["banned"])] | None
-    locked_at: EpochMilliseconds | None
-    premium_uuid: str | None
-    conflicts: Annotated[list[str], Meta(description="Fields that differ between the two sides.", examples=[["email"]])]
-
-
-class ListedFields(Output, frozen=True, kw_only=True):
-    """The user's entry on the game's allowlist, or the one to be added or removed, and what it waits for."""
-
-    uuid: Annotated[str, Meta(examples=["5627dd98-e6be-3c21-b8a8-e92344183641"])] | None
-    reason: (
-        Annotated[str, Meta(examples=["no_uuid", "no_profile", "uuid_in_doubt", "restart", "refused", "held_back"])]
-        | None
-    )
-    since: EpochMilliseconds
 
 
 class HistoryFields(Output, frozen=True, kw_only=True):
@@ -503,21 +445,12 @@ class HistoryFields(Output, frozen=True, kw_only=True):
     status_before: Status
     status_after: Status | None
     reason: str | None
-    ban_expires_at: EpochMilliseconds | None
+    ban_expires_at: Moment | None
     operator: Annotated[str, Meta(examples=["Olivia"])]
-    reviewed_at: EpochMilliseconds
+    reviewed_at: Moment
     is_same_user: bool
     is_same_name: bool
     is_same_email: bool
-
-
-class NoteFields(Output, frozen=True, kw_only=True):
-    """A note of the team about this user, or about an earlier user with the same name or e-mail address."""
-
-    text: Annotated[str, Meta(examples=["Plays with Bob."])]
-    author: Annotated[str, Meta(examples=["Olivia"])]
-    created_at: EpochMilliseconds
-    is_same_user: bool
 
 
 class ScoredAnswerFields(Output, frozen=True, kw_only=True):
@@ -541,27 +474,8 @@ class QuestionnaireResultFields(Output, frozen=True, kw_only=True):
     is_passed: bool
     requires_review: bool
     summary: Annotated[str, Meta(examples=["80 of 100 points; 60 are needed."])]
-    submitted_at: EpochMilliseconds
+    submitted_at: Moment
     answers: list[ScoredAnswerFields]
-
-
-class CommandFields(Output, frozen=True, kw_only=True):
-    """A console command of the host's own, which follows a decision about the user (`game.commands`)."""
-
-    event: Annotated[str, Meta(extra_json_schema={"enum": list(COMMAND_EVENTS)}, examples=["approved"])]
-    command: Annotated[
-        str,
-        Meta(
-            description="As it was sent; `{uuid}` while that is not known.",
-            examples=["lp user 5627dd98-e6be-3c21-b8a8-e92344183641 parent add member"],
-        ),
-    ]
-    server: Annotated[str, Meta(description='The game server; "" is the main one.', examples=[""])]
-    state: Fate
-    created_at: EpochMilliseconds
-    done_at: EpochMilliseconds | None
-    reply: Annotated[str, Meta(description="What the console replied, which proves nothing.", examples=[""])] | None
-    last_error: Annotated[str, Meta(description="Why the last attempt failed.")] | None
 
 
 class UserDetailsFields(UserFields, frozen=True, kw_only=True):
@@ -571,7 +485,7 @@ class UserDetailsFields(UserFields, frozen=True, kw_only=True):
     origin: Origin
     registration_ip: Address | None
     invited_by: Annotated[str | None, Meta(description="Whose invitation was used.")]
-    password_set_at: EpochMilliseconds | None
+    password_set_at: Moment | None
     banned_from: Annotated[Status, Meta(description="The status that returns when the ban ends.")] | None
     questionnaire: QuestionnaireResultFields | None
     earlier_answers: Annotated[
@@ -594,21 +508,15 @@ class UserDetailsFields(UserFields, frozen=True, kw_only=True):
     listed: ListedFields | None
 
 
-class UserDetailsReply(Reply, frozen=True, kw_only=True):
-    user: UserDetailsFields
-
-
 @ROUTES.add("GET", "/api/admin/user", Permission.USERS_READ, errors.UserNotFound)
-async def show_user(call: Call, user_details: UserDetailsLoader, query: NameQuery) -> UserDetailsReply:
+async def show_user(
+    call: Call, user_details: UserDetailsLoader, query: NameQuery
+) -> Annotated[UserDetailsFields, SentAs("user", "UserDetailsReply")]:
     """Show all details of a user: history of the name and the e-mail address, mails, commands, sessions, the player."""
     details = await call.run(user_details.get, query.username)
-    return UserDetailsReply(
-        user=to_reply(
-            UserDetailsFields,
-            details,
-            **msgspec.structs.asdict(user_fields(call, details.entry)),
-            history=[
-                to_reply(HistoryFields, review, reason=call.word_reason(review.reason)) for review in details.history
-            ],
-        )
+    return to_reply(
+        UserDetailsFields,
+        details,
+        **msgspec.structs.asdict(user_fields(call, details.entry)),
+        history=[to_reply(HistoryFields, review, reason=call.word_reason(review.reason)) for review in details.history],
     )

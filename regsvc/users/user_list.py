@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
-from msgspec import Meta
+from msgspec import Meta, structs
 from peewee import JOIN, Case, Join, MySQLDatabase, Value, fn
 
 from regsvc.core.rights import ROLES, Permission
@@ -27,10 +27,9 @@ from regsvc.database.models import (
     User,
 )
 from regsvc.http.messages import (
-    Count,
     Email,
-    EpochMilliseconds,
     Language,
+    Moment,
     Output,
     PageNumber,
     PageSize,
@@ -41,8 +40,6 @@ from regsvc.http.messages import (
     Status,
     Username,
     WaitingForText,
-    epoch_milliseconds,
-    milliseconds_of,
     to_reply,
 )
 from regsvc.http.route import Routes
@@ -51,8 +48,7 @@ from regsvc.users.gates import Gates, ListedState
 from regsvc.users.signals import (
     FindAccounts,
     Findings,
-    Rejections,
-    Signal,
+    RejectionFields,
     SignalFields,
     find_nothing,
     find_out,
@@ -125,8 +121,8 @@ class UserListItem:
     questionnaire_passed: bool | None = None
     questionnaire_review_summary: str | None = None
     questionnaire_requires_review: bool | None = None
-    rejections: Rejections | None = None  # earlier ones; for pending users only
-    signals: tuple[Signal, ...] = ()  # for pending users only
+    rejections: RejectionFields | None = None  # earlier ones; for pending users only
+    signals: tuple[SignalFields, ...] = ()  # for pending users only
     waiting_for: WaitingFor | None = None
     answered_at: datetime | None = None
     """When a pending user answered the last question; None: there is none, or it is open."""
@@ -586,27 +582,19 @@ class LinkedChatFields(Output, frozen=True, kw_only=True):
     username: Annotated[str, Meta(examples=["alice"])] | None
 
 
-class RejectionFields(Output, frozen=True, kw_only=True):
-    """Earlier rejections of this name, or of this e-mail address under any name."""
-
-    count: Count
-    last_at: EpochMilliseconds | None
-    last_reason: Annotated[str, Meta(examples=["Too young"])] | None
-
-
 class UserFields(Output, frozen=True, kw_only=True):
     """A user as shown to admins. Never contains a hash, salt, code or token."""
 
     username: Username
     email: Email | None
     status: Status
-    reg_time: EpochMilliseconds
+    reg_time: Moment
     language: Language | None
     platform: Platform
     reason: str | None
     reviewed_by: str | None
-    reviewed_at: EpochMilliseconds | None
-    ban_expires_at: EpochMilliseconds | None
+    reviewed_at: Moment | None
+    ban_expires_at: Moment | None
     chat: LinkedChatFields | None
     discord_id: str | None
     questionnaire_score: int | None
@@ -617,12 +605,10 @@ class UserFields(Output, frozen=True, kw_only=True):
     ]
     rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
     waiting_for: Annotated[WaitingForText | None, Meta(description="For pending users; else null.")]
-    answered_at: Annotated[
-        EpochMilliseconds | None, Meta(description="When a pending user answered the team's last question.")
-    ]
+    answered_at: Annotated[Moment | None, Meta(description="When a pending user answered the team's last question.")]
     signals: Annotated[list[SignalFields], Meta(description="What to know before deciding; for pending users.")]
     plugin: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PluginState))}, examples=["synced"])]
-    plugin_since: EpochMilliseconds | None
+    plugin_since: Moment | None
     allowlist: Annotated[
         str,
         Meta(
@@ -632,7 +618,7 @@ class UserFields(Output, frozen=True, kw_only=True):
             examples=["listed"],
         ),
     ]
-    last_login: EpochMilliseconds | None
+    last_login: Moment | None
     is_operator: Annotated[
         bool, Meta(description="Whether the name is an operator's: approved, the user is an admin.", examples=[False])
     ]
@@ -694,9 +680,9 @@ def user_fields(call: Call, entry: UserListItem) -> UserFields:
         UserFields,
         entry,
         reason=call.word_reason(entry.reason),
-        reg_time=milliseconds_of(entry.registered_at),
+        reg_time=entry.registered_at,
         rejections=None
         if rejections is None
-        else to_reply(RejectionFields, rejections, last_reason=call.word_reason(rejections.last_reason)),
-        last_login=epoch_milliseconds(entry.last_login_at),
+        else structs.replace(rejections, last_reason=call.word_reason(rejections.last_reason)),
+        last_login=entry.last_login_at,
     )

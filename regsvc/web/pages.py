@@ -35,6 +35,7 @@ from regsvc.config.host_sections import CHAT
 from regsvc.config.host_style import accent_of, image_sources
 from regsvc.core.addresses import public_game_address
 from regsvc.core.i18n import Translations
+from regsvc.http.messages import to_plain
 from regsvc.http.openapi import OpenApiBuilder
 from regsvc.http.route import ACCESS_TOKEN, Route
 from regsvc.registration.public_config import PublicConfig, PublicConfigFields
@@ -352,14 +353,27 @@ class PageHandler(LayoutHandler):
             is_open=self.config.registration.open,
             has_address=public_game_address(self.config.game.address) is not None,
             has_review=self.config.registration.approval,
-            config=msgspec.json.encode(public).decode(),
+            config=msgspec.json.encode(to_plain(public)).decode(),
         )
+
+
+class SlashedHandler(ReadOnlyHandler):
+    """Handler that leads to a page whose path was requested with a slash at its end, as people and some proxies do."""
+
+    def initialize(self, page: WebPage) -> None:
+        self._page = page
+
+    def get(self) -> None:
+        query = f"?{self.request.query}" if self.request.query else ""
+        self.set_status(HTTPStatus.PERMANENT_REDIRECT)
+        self.set_header("Location", f"..{self._page.path}{query}")  # relative: a proxy may serve us under a path prefix
 
 
 def page_rules(pages: Iterable[WebPage]) -> list[tuple[Any, ...]]:
     """Return Tornado's rules for pages and their assets."""
     listed = tuple(pages)
     rules: list[tuple[Any, ...]] = [(re.escape(page.path), PageHandler, {"page": page}) for page in listed]
+    rules += [(re.escape(f"{page.path}/"), SlashedHandler, {"page": page}) for page in listed if page is not _HOME]
     return rules + asset_rules(*(file for page in listed for file in page.files))
 
 

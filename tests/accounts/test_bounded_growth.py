@@ -110,7 +110,7 @@ def test_a_link_lets_her_in_whom_a_thief_with_the_password_kept_out(mallory: Pla
         pass
     assert mallory.log_in().status == 429
     services = mallory.services.app
-    link = mallory.services.app.worker.run_here(
+    link, _is_for_team = mallory.services.app.worker.run_here(
         services.password_mails.create_link, "Mallory", Principal(Actor("cli"), EVERYTHING)
     )
     reset = {"token": link.link.partition("#token=")[2], "newPassword": "a-new-secret-1"}

@@ -99,7 +99,7 @@ def wrong(proof: CaptchaProof) -> CaptchaProof:
 
 def test_a_challenge_has_a_picture_a_token_and_an_end(harness: CaptchaHarness, clock: ManualClock) -> None:
     challenge = asyncio.run(harness.captchas.generate(ALICE))
-    assert challenge.picture.startswith(b"\x89PNG")
+    assert challenge.image.startswith("data:image/png;base64,iVBORw0KG")
     assert challenge.expires_at == clock() + timedelta(minutes=5)
     assert len(challenge.token) >= 22
     assert challenge.token not in repr(challenge)

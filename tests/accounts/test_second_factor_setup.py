@@ -25,7 +25,7 @@ def test_its_recovery_codes_are_shown_all_the_same(services: ServiceHarness, mon
     entry = asyncio.run(setup.begin(session, PASSWORD, CALLER))
     app = Authenticator(entry.secret, services.clock)
     enabled = asyncio.run(setup.confirm(session, PASSWORD, app.code(), CALLER))
-    assert (len(enabled.recovery_codes), enabled.is_in_game) == (10, False)
+    assert (len(enabled.recovery_codes), enabled.in_game) == (10, False)
 
 
 def test_the_row_is_written_once(services: ServiceHarness) -> None:

@@ -1,17 +1,25 @@
-"""POST /api/login: which password opens which account, and what refusals reveal."""
+"""Logins of players and operators, their ends, and the tokens that they give."""
 
 import re
 import time
+from typing import Any
 
 import pytest
 
+from regsvc.core.rights import Permission
+from tests.support.authme.authme_like import long_ago
+from tests.support.command_line import companion
 from tests.support.daemon import Reply
 from tests.support.each import assert_each
+from tests.support.forged_tokens import FORGERIES
+from tests.support.operators import Operators
 from tests.support.our_tables import our_database
-from tests.support.refusals import assert_refused
-from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Stack
+from tests.support.refusals import TRANSLATIONS, assert_refused, refusal_words
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Person, Stack
+from tests.support.watching import ask_until
 
-pytestmark = pytest.mark.one_database("mariadb")
+# POST /api/login: which password opens which account, and what refusals reveal.
+
 
 FREE_FAILURES = 5
 THIRTY_DAYS = 30 * 24 * 3600
@@ -206,3 +214,229 @@ def test_no_token_stands_anywhere(stack: Stack) -> None:
     signature = token.rpartition(".")[2]
     assert signature not in "\n".join(stack.daemon.log)
     assert signature not in str(our_database(stack).query("SELECT * FROM regsvc_session"))
+
+
+# POST /api/admin/login: which operators can log in, what refusals reveal, and what is audited.
+
+
+TWELVE_HOURS = 12 * 3600 * 1000
+MINUTE = 60_000
+
+
+def enter(stack: Stack, person: Person, **fields: object) -> Reply:
+    return stack.post("/api/admin/login", {"username": person.name, "password": person.password, **fields})
+
+
+def audits(stack: Stack, action: str, **query: str) -> list[dict[str, Any]]:
+    reply = stack.get("/api/admin/audits", {"action": action, **query}, token=stack.olivia())
+    entries: list[dict[str, Any]] = reply.json["audits"]
+    return entries
+
+
+def test_an_operator_gets_an_admin_token(stack: Stack, operators: Operators) -> None:
+    oscar = operators.new("oscar")
+    before = time.time() * 1000
+
+    reply = enter(stack, oscar)
+
+    payload = reply.json
+    assert reply.status == 200
+    assert set(payload) == {"success", "token", "expiresAt", "username", "email", "status", "isAdmin", "permissions"}
+    assert (payload["username"], payload["email"], payload["status"]) == (oscar.name, oscar.email, "approved")
+    assert payload["isAdmin"] is True
+    assert abs(payload["expiresAt"] - before - TWELVE_HOURS) < MINUTE
+    assert stack.get("/api/admin/users", token=payload["token"]).status == 200
+    [entry] = audits(stack, "admin.logged_in", target=oscar.name)
+    assert (entry["operator"], entry["ip"]) == (oscar.name, "127.0.0.1")
+
+
+def test_an_operator_whom_only_authme_knows_is_adopted(stack: Stack, operators: Operators) -> None:
+    otto = stack.newcomer("otto")
+    operators.appoint(otto)
+    long_ago(stack.authme.table).register(otto.name, otto.password, email=otto.email)
+    assert stack.status(otto) is None
+
+    assert enter(stack, Person(otto.name, otto.email, "a wrong one")).status == 401
+    assert stack.status(otto) is None
+
+    reply = enter(stack, otto)
+    assert (reply.status, reply.json["username"], reply.json["status"]) == (200, otto.name, "approved")
+    [entry] = stack.audits(otto, "user.adopted")
+    assert entry["operator"] == "sync"
+
+
+# R51
+@pytest.mark.parametrize("approved_by", ["another operator", "the command line"])
+def test_an_operator_who_registered_in_the_game_later_has_to_be_approved(
+    stack: Stack, operators: Operators, approved_by: str
+) -> None:
+    otto = stack.newcomer("otto")
+    operators.appoint(otto)
+    stack.authme.register(otto.name, otto.password)
+
+    refused = assert_refused(enter(stack, otto), 403, "not_operator")
+    assert "not been approved" in refused["message"]
+    assert stack.login(otto).json["status"] == "pending"
+    assert (stack.status(otto), stack.user(otto)["isOperator"]) == ("pending", True)
+
+    if approved_by == "the command line":
+        approved = companion("users", "approve", otto.name, config=stack.daemon.config_file)
+        assert (approved.status, f"{otto.name} is an operator" in approved.errors) == (0, True), approved
+    else:
+        stack.decides("approve", otto)
+    reply = enter(stack, otto)
+    assert (reply.status, reply.json["status"], reply.json["isAdmin"]) == (200, "approved", True)
+
+
+# --- Refused ---
+
+
+def test_a_user_is_told_he_is_no_operator_after_the_right_password_only(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    assert_refused(enter(stack, Person(bob.name, bob.email, "a wrong one")), 401, "bad_credentials")
+
+    refused = enter(stack, bob, language="zh")
+    assert_refused(refused, 403, "not_operator", language="zh")
+    assert "token" not in refused.json
+    assert enter(stack, bob).status == 403
+
+    [entry] = audits(stack, "admin.denied", operator=bob.name)
+    assert entry["detail"] == {"occurrences": 2}
+    assert audits(stack, "admin.logged_in", target=bob.name) == []
+
+
+def test_an_operators_name_is_not_enough_without_approval(stack: Stack, operators: Operators) -> None:
+    for status in ("pending", "rejected"):
+        olaf = stack.pending("olaf")
+        if status == "rejected":
+            stack.decides("reject", olaf)
+        operators.appoint(olaf)
+        assert_refused(enter(stack, olaf), 403, "not_operator")
+
+
+def test_a_dismissed_operator_is_not_let_in(stack: Stack, operators: Operators) -> None:
+    oscar = operators.new("oscar")
+    operators.dismiss(oscar)
+    assert_refused(enter(stack, oscar), 403, "not_operator")
+    operators.appoint(oscar, level=1)
+    assert enter(stack, oscar).status == 200
+
+
+def test_a_row_that_appeared_does_not_make_its_player_the_operator(stack: Stack, operators: Operators) -> None:
+    oscar = operators.new("oscar")
+    stack.authme.unregister_from_console(oscar.name)
+    stack.sync()
+    stack.authme.register(oscar.name, "a foreign password")
+
+    assert_refused(enter(stack, Person(oscar.name, oscar.email, "a foreign password")), 401, "bad_credentials")
+    assert enter(stack, oscar).status == 200
+
+
+# --- Limits and levels: stacks of their own ---
+
+
+def test_an_operator_below_the_configured_level_is_none(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"auth": {"min_operator_level": 3}})
+    oscar = stack.approved("oscar")
+    stack.game.write_operators(OPERATOR, oscar.name, levels={oscar.name: 2})
+    assert_refused(enter(stack, oscar), 403, "not_operator")
+    stack.game.write_operators(OPERATOR, oscar.name, levels={oscar.name: 3})
+    assert enter(stack, oscar).status == 200
+
+
+def test_operators_may_be_named_in_the_config(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"game": {"operators": ["Oda"]}})
+    long_ago(stack.authme.table).register("Oda", "odas-secret")
+    reply = stack.post("/api/admin/login", {"username": "oda", "password": "odas-secret"})
+    assert (reply.status, reply.json["username"], reply.json["isAdmin"]) == (200, "Oda", True)
+
+
+# Whether an admin token is good: asked by the token itself (GET), or about one in the body (POST).
+
+
+def test_a_good_token_says_whose_it_is_and_until_when(stack: Stack, operators: Operators) -> None:
+    oscar = operators.new("oscar")
+    login = stack.post("/api/admin/login", {"username": oscar.name, "password": oscar.password}).json
+
+    expected = {"success": True, "valid": True, "username": oscar.name, "expiresAt": login["expiresAt"]}
+    expected["permissions"] = sorted(Permission)
+    assert stack.get("/api/admin/verify", token=login["token"]).json == expected
+    assert stack.post("/api/admin/verify", {"token": login["token"]}).json == expected
+    # an old front end sends both
+    assert stack.post("/api/admin/verify", {"token": login["token"]}, token=login["token"]).json == expected
+
+
+def test_post_tells_of_a_bad_token_without_refusing_the_request(stack: Stack) -> None:
+    def check(forgery: str) -> None:
+        token = FORGERIES[forgery](stack, stack.olivia())
+        for language in ("en", "zh"):
+            reply = stack.post("/api/admin/verify", {"token": token, "language": language})
+            body = reply.json
+            assert (reply.status, body["success"], body["valid"], body["code"]) == (200, False, False, "unauthorized")
+            assert body["message"] == refusal_words(body, language)
+            assert "username" not in body
+
+    assert_each(FORGERIES, check)
+
+
+def test_post_tells_whether_the_right_is_there_now(stack: Stack, operators: Operators) -> None:
+    oscar = operators.new("oscar")
+    token = stack.admin_token(oscar.name, oscar.password)
+
+    def ask(token: str) -> tuple[bool, Any]:
+        payload = stack.post("/api/admin/verify", {"token": token}).json
+        return payload["success"], payload.get("code")
+
+    assert ask(token) == (True, None)
+    operators.dismiss(oscar)
+    assert ask(token) in ((False, "forbidden"), (False, "unauthorized"))
+    operators.appoint(oscar)
+    ask_until(lambda: ask(token), lambda told: told == (False, "unauthorized"))  # it does not return with the right
+    token = stack.admin_token(oscar.name, oscar.password)
+    assert ask(token) == (True, None)
+    assert ask(stack.user_token(oscar)) == (False, "forbidden")
+    assert stack.post("/api/logout", {}, token=token).status == 200
+    assert ask(token) == (False, "unauthorized")
+
+
+def test_a_look_prolongs_nothing(stack: Stack) -> None:
+    token = stack.olivia()
+    ends = {stack.get("/api/admin/verify", token=token).json["expiresAt"] for _look in range(3)}
+    assert len(ends) == 1
+    assert stack.get("/api/admin/verify", token=token).json["username"] == OPERATOR
+
+
+# POST /api/logout: one session ends, at once and for good.
+
+
+def test_a_session_ends_and_the_others_stay(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    phone, computer = stack.user_token(alice), stack.user_token(alice)
+    reply = stack.post("/api/logout", {}, token=phone)
+    assert (reply.status, reply.json) == (
+        200,
+        {"success": True, "message": TRANSLATIONS.text("message.logged_out", "en")},
+    )
+    assert_refused(stack.post("/api/logout", {}, token=phone), 401, "unauthorized")
+    assert stack.post("/api/logout", token=computer).status == 200, "no body will do"
+    entries = stack.audits(alice, "user.logged_out")
+    assert {entry["operator"] for entry in entries} == {alice.name}
+    assert sum((entry["detail"] or {}).get("occurrences", 1) for entry in entries) == 2, "one entry for an hour"
+
+
+def test_a_session_outlives_a_restart_and_its_end_does_too(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    stays, ended = stack.user_token(alice), stack.user_token(alice)
+    stack.post("/api/logout", {}, token=ended)
+    stack.daemon.stop()
+    stack.daemon.start()
+    assert_refused(stack.post("/api/logout", {}, token=ended), 401, "unauthorized")
+    assert stack.post("/api/logout", {}, token=stays).status == 200
+
+
+@pytest.mark.parametrize("deed", ["approve", "reject"])
+def test_a_review_ends_no_session(stack: Stack, deed: str) -> None:
+    alice = stack.pending("alice")
+    token = stack.user_token(alice)
+    stack.decides(deed, alice)
+    assert stack.post("/api/logout", {}, token=token).status == 200

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.api.test_admin_invitation import invite
-from tests.api.test_admin_token_create import is_revoked, make_token
-from tests.api.test_admin_user_role import with_role
+from tests.api.test_invitations import invite
+from tests.api.test_team import with_role
+from tests.api.test_team_credentials import is_revoked, make_token
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.bukkit_server import BukkitServer
 from tests.support.authme.game_server import write_game_server

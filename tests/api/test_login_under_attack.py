@@ -1,6 +1,8 @@
-"""Mallory guesses Olivia's password without pause, from ever new addresses; Olivia is on a journey and wants in."""
+"""Logins under attack, and where limits are those a host starts with, refusals are 200, or hashing is slow."""
 
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -9,12 +11,18 @@ from regsvc.core.rights import EVERYTHING
 from regsvc.database.audit import Actor
 from tests.support.authenticator import Authenticator
 from tests.support.authme.authme_like import long_ago
+from tests.support.authme.authme_tables import TableShape
 from tests.support.captchas import answer_to
-from tests.support.live_api import LiveApi, Reply
+from tests.support.daemon import Reply
+from tests.support.live_api import LiveApi
+from tests.support.live_api import Reply as LiveReply
+from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.services import PASSWORD, MakeServices, ServiceHarness
-from tests.support.stack import OPERATOR
+from tests.support.stack import OPERATOR, MakeStack, Stack
+from tests.support.together import at_once
 
-pytestmark = pytest.mark.one_database("mariadb")
+# Mallory guesses Olivia's password without pause, from ever new addresses; Olivia is on a journey and wants in.
+
 
 HOTEL = "203.0.113.80"
 NEW = "a-new-secret-1"
@@ -28,10 +36,10 @@ class Siege:
         self._api = api
         self._guesses = 0
 
-    def post(self, path: str, client: str, **body: object) -> Reply:
+    def post(self, path: str, client: str, **body: object) -> LiveReply:
         return self._api.request("POST", path, body, headers={"X-Forwarded-For": client})
 
-    def log_in(self, client: str, password: str = PASSWORD, **fields: str) -> Reply:
+    def log_in(self, client: str, password: str = PASSWORD, **fields: str) -> LiveReply:
         """Log in with these fields of a captcha or of a second factor."""
         return self.post("/api/admin/login", client, username=OPERATOR, password=password, **fields)
 
@@ -68,7 +76,7 @@ class Siege:
     def link(self) -> str:
         """Return the token of a link that the host hands over."""
         handover, worker = self.services.app.password_mails, self.services.app.worker
-        link = worker.run_here(handover.create_link, OPERATOR, Principal(Actor("cli"), EVERYTHING))
+        link, _is_for_team = worker.run_here(handover.create_link, OPERATOR, Principal(Actor("cli"), EVERYTHING))
         return link.link.partition("#token=")[2]
 
 
@@ -83,7 +91,7 @@ def siege(make_services: MakeServices) -> Iterator[Siege]:
         yield Siege(services, api)
 
 
-def outcome(reply: Reply) -> tuple[int, object]:
+def outcome(reply: LiveReply) -> tuple[int, object]:
     return reply.status, reply.json.get("code")
 
 
@@ -164,3 +172,77 @@ def test_so_does_another_password(siege: Siege, app: Authenticator) -> None:
     assert siege.post("/api/password/reset", HOTEL, token=siege.link(), newPassword=NEW).status == 200
     assert siege.log_in(HOTEL, NEW, totp=app.code()).status == 200
     assert outcome(siege.log_in("203.0.113.81", totp=app.wrong_code())) == (401, "bad_credentials")
+
+
+# POST /api/login where limits are those a host starts with, refusals are 200, or hashing is slow.
+
+
+LIMIT = 5
+
+
+def log_in(stack: Stack, username: str, password: str, client: str, **fields: object) -> Reply:
+    body = {"username": username, "password": password, **fields}
+    return stack.post("/api/login", body, headers={"X-Forwarded-For": client})
+
+
+@pytest.fixture(scope="module")
+def strict(make_stack: MakeStack) -> Stack:
+    return make_stack(config={"auth": {"login_limits": ["5 per minute"]}})
+
+
+def test_a_client_may_try_five_names_a_minute(strict: Stack) -> None:
+    alice = strict.pending("alice")
+    for number in range(LIMIT):
+        assert_refused(log_in(strict, f"nobody{number}", "x", "192.0.2.1"), 401, "bad_credentials")
+    reply = log_in(strict, alice.name, alice.password, "192.0.2.1", language="zh")
+    payload = assert_refused(reply, 429, "rate_limited", language="zh")
+    assert 50 <= payload["remainingSeconds"] <= 60
+    assert log_in(strict, alice.name, alice.password, "192.0.2.2").status == 200
+
+
+def test_an_ipv6_subscriber_with_many_networks_has_four_times_as_many(strict: Stack) -> None:
+    alice = strict.pending("alice")
+    assert log_in(strict, alice.name, alice.password, "2001:db8:1::1").status == 200  # is not counted
+    for number in range(4 * LIMIT):
+        reply = log_in(strict, f"nobody{number}", "x", f"2001:db8:1:{number:x}::1")
+        assert_refused(reply, 401, "bad_credentials")
+    assert_refused(log_in(strict, "nobody", "x", "2001:db8:1:ffff::1"), 429, "rate_limited")
+    assert log_in(strict, alice.name, alice.password, "2001:db8:2::1").status == 200
+
+
+def test_lies_about_the_client_fill_one_bucket(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"auth": {"login_limits": ["20 per minute"]}, "http": {"trusted_proxies": []}})
+    for number in range(20):
+        assert log_in(stack, f"nobody{number}", "x", f"198.51.100.{number}").status == 401
+    assert_refused(log_in(stack, "nobody", "x", "198.51.100.99"), 429, "rate_limited")
+
+
+@pytest.fixture(scope="module")
+def softened(make_stack: MakeStack) -> Stack:
+    """For a front end that wants 200 for a refusal; its AuthMe table is an old one in latin1."""
+    return make_stack("mariadb", config={"http": {"legacy_status": True}}, shape=TableShape.OLD)
+
+
+@pytest.mark.parametrize("name", ["😀", "İ" * 255, "ŝ", "日本語", "a\u0301"])
+def test_a_name_the_table_cannot_hold_is_just_unknown(softened: Stack, name: str) -> None:
+    assert_refused_as_200(log_in(softened, name, "password-1", "192.0.2.1"), "bad_credentials")
+
+
+@pytest.fixture(scope="module")
+def slow(make_stack: MakeStack) -> Stack:
+    """A stack where a hash takes a quarter of a second, and one request may wait."""
+    return make_stack(
+        config={"auth": {"max_concurrent_hashes": 1, "max_waiting_hashes": 1}},
+        authme={"settings.security.passwordHash": "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 12},
+    )
+
+
+def test_more_logins_than_can_wait_are_told_to_come_back_at_once(slow: Stack) -> None:
+    alice = slow.newcomer("alice")
+    logins = [partial(log_in, slow, f"nobody{number}", "x", "192.0.2.1") for number in range(8)]
+    replies = at_once(logins)
+    assert Counter(reply.status for reply in replies).keys() == {401, 503}
+    for reply in replies:
+        if reply.status == 503:
+            assert_refused(reply, 503, "overloaded")
+    assert slow.status(alice) is None

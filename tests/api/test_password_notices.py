@@ -14,8 +14,6 @@ from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_code, find_link_token, has_code
 from tests.support.together import at_once
 
-pytestmark = pytest.mark.every_database
-
 THIEFS, OWN, LAST = "the-thiefs-secret", "alices-new-secret", "the-last-secret"
 FAR_AWAY = "203.0.113.9"
 SUBJECTS = {
@@ -79,6 +77,7 @@ def is_locked_out(stack: Stack, token: str) -> bool:
 # --- On a page, and what the link does ---
 
 
+@pytest.mark.every_database
 def test_alice_learns_where_a_thief_changed_it_and_takes_it_back(stack: Stack) -> None:
     alice = stack.approved("alice")
     thiefs = stack.user_token(alice)
@@ -110,6 +109,7 @@ def test_in_the_players_language_and_the_hosts_time_zone(stack: Stack, language:
     assert letter.html.count("/set-password#token=") == 1, "its one button"
 
 
+@pytest.mark.every_database
 def test_a_thief_who_changes_the_address_as_well_loses_both(stack: Stack) -> None:
     """Neither a link mailed to the thief's address, nor one that is asked for there, helps the thief afterwards."""
     alice, mallory = stack.approved("alice"), stack.newcomer("mallory")
@@ -171,6 +171,7 @@ def test_an_address_that_is_anothers_by_now_is_not_taken_from_them(stack: Stack)
     assert stack.login(alice).status == 200
 
 
+@pytest.mark.every_database
 def test_whatever_comes_first_the_account_is_alices_in_the_end(stack: Stack) -> None:
     """The thief changes the address while Alice takes the account back."""
     for trial in range(8):
@@ -217,6 +218,7 @@ def test_it_is_set_with_a_link_that_an_operator_handed_over(stack: Stack) -> Non
     assert where(notice(stack, alice)) == "with a link that a moderator handed over, from the address 127.0.0.1"
 
 
+@pytest.mark.every_database
 def test_it_is_changed_in_the_game(stack: Stack) -> None:
     alice = stack.approved("alice")
     stack.authme.set_password(alice.name, THIEFS)
@@ -279,6 +281,7 @@ def test_an_address_that_nobody_has_proven_is_told_nothing(stack: Stack) -> None
     assert "#token=" not in stack.smtp.wait_for(bob.email, counts=is_about_address).text
 
 
+@pytest.mark.every_database
 def test_nobody_fills_a_mailbox_and_the_first_link_undoes_it_all(stack: Stack) -> None:
     alice, current = stack.approved("alice"), ""
     current = alice.password

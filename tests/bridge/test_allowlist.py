@@ -60,18 +60,30 @@ def test_alice_gets_in_once_the_server_has_reloaded(server: AllowlistServer, fil
 
 
 def test_entries_of_others_stay_as_they_are(server: AllowlistServer, file: AllowlistFile) -> None:
-    """Unknown fields, entries that the game ignores, a UUID without dashes in capitals."""
+    """Unknown fields, entries that the game ignores, a UUID in capitals; last the one at which the game gives up."""
     written: list[Any] = [
-        {"uuid": BOB.uuid.replace("-", "").upper(), "name": "Bob", "note": "the builder ✓"},
+        {"uuid": BOB.uuid.upper(), "name": "Bob", "note": "the builder ✓"},
+        {"uuid": ALICE.uuid.replace("-", ""), "name": "Alice"},
         {"name": "nobody"},
         "a word",
     ]
     server.file.write_text("\ufeff" + json.dumps(written), encoding="utf-8")
     assert file.read().entries == (BOB,)
     file.change([ALICE], ())
-    assert json.loads(server.file.read_text()) == [*written, {"uuid": ALICE.uuid, "name": "Alice"}]
+    added = {"uuid": ALICE.uuid, "name": "Alice"}
+    assert json.loads(server.file.read_text()) == [*written[:3], added, "a word"]
     file.change([], [BOB])
-    assert json.loads(server.file.read_text()) == [*written[1:], {"uuid": ALICE.uuid, "name": "Alice"}]
+    assert json.loads(server.file.read_text()) == [*written[1:3], added, "a word"]
+
+
+def test_a_list_that_a_host_typed_is_read_and_changed_as_the_game_reads_it(
+    server: AllowlistServer, file: AllowlistFile
+) -> None:
+    """It would give up at the entry of no value behind the last comma: ours comes before that."""
+    server.file.write_text(f"[ # the builders\n  {{'uuid': '{BOB.uuid}', name: Bob}},\n]")
+    assert file.read().entries == (BOB,)
+    file.change([ALICE], ())
+    assert json.loads(server.file.read_text()) == [{"uuid": it.uuid, "name": it.name} for it in (BOB, ALICE)] + [None]
 
 
 def test_owner_mode_and_links_stay(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ class TestReading:
             ("Hooks: {proxySharedSecret: }", None),
             ("Hooks: {proxySharedSecret: ''}", False),
             ("Hooks: {proxySharedSecret: ' '}", False),
-            ("Hooks: {proxySharedSecret: [s3cret]}", False),
+            ("Hooks: {proxySharedSecret: [s3cret]}", True),
             ("Hooks: {proxySharedSecret: s3cret}", True),
             ("Hooks: {proxySharedSecret: 0}", True),
         ],
@@ -299,6 +299,20 @@ class TestBackends:
         assert read(tmp_path, text.replace("MARIADB", "MYSQL")).ssl_mode == "verify-ca"
 
 
+class TestPlainText:
+    @pytest.mark.parametrize(
+        ("written", "password"),
+        [("[a, b]", "[a, b]"), ("12345678.5", "1.23456785E7"), ("yes", "true"), ("0123", "83"), ("{a}", "{a=null}")],
+    )
+    def test_a_value_without_quotes_is_text_as_java_writes_it(
+        self, written: str, password: str, tmp_path: Path
+    ) -> None:
+        assert read(tmp_path, f"DataSource: {{mySQLPassword: {written}}}").password == password
+
+    def test_an_address_may_be_in_the_brackets_that_jdbc_wants(self, tmp_path: Path) -> None:
+        assert read(tmp_path, "DataSource: {backend: MYSQL, mySQLHost: '[::1]'}").host == "::1"
+
+
 class TestPatterns:
     def test_an_invalid_one_allows_everything(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         config = read(tmp_path, "settings: {restrictions: {allowedPasswordCharacters: '[a-'}}")
@@ -317,18 +331,12 @@ class TestRefusals:
 
     @pytest.mark.parametrize(
         "value",
-        ["'s3cret", "*s3cret", "!s3cret x", "2026-99-99 # s3cret", "{[s3cret]: 1}", "@s3cret", "[" * 5000],
+        ["'s3cret", "*s3cret", "!s3cret x", "!!int s3cret", "!!float s3cret", "!!int ''", "@s3cret", "[" * 5000],
     )
     def test_broken_yaml_is_refused_without_quoting_it(self, value: str, tmp_path: Path) -> None:
         message = refusal(tmp_path, f"DataSource:\n  mySQLPassword: {value}\n")
         assert "is not valid YAML" in message
         assert "s3cret" not in message
-
-    def test_other_encodings_are_refused(self, tmp_path: Path) -> None:
-        path = tmp_path / "config.yml"
-        path.write_bytes("DataSource: {mySQLPassword: Füße}".encode("latin-1"))
-        with pytest.raises(AuthMeConfigError, match="UTF-8"):
-            read_authme_config(path)
 
     @pytest.mark.parametrize("name", ["", "a b", "x;DROP TABLE y", "schema.table", "`x`", "é", "a" * 65, "x\\n"])
     def test_a_table_must_be_a_plain_word(self, name: str, tmp_path: Path) -> None:

@@ -108,6 +108,25 @@ class TestOpsFile:
         ops = OpsFile(ops_path)
         assert (ops.level_of("Bob"), ops.level_of("Max")) == (0, 4)
 
+    @pytest.mark.parametrize(
+        "written",
+        [
+            "// the team\n[{'uuid': 'UUID', 'name': 'Olivia', 'level': '4'}]",
+            "[{uuid: UUID, name: Olivia, level: 4.0}]",
+            '[{"uuid" = "UUID"; "name" => "Olivia"; "level": 4e0},]',
+            '\ufeff[{"uuid": "UUID", "name": "Olivia", "level": 4, "note": "a\tb\nc"}]',
+            '[{"name": "\\ud83d", "level": 4}, null, 5, ["x"], {"uuid": "UUID", "name": "Olivia", "level": 4}]',
+            '[{"uuid": "UUID", "name": "Olivia", "level": 1}, {"uuid": "UUID", "name": "olivia", "level": 4}]',
+            '[{"uuid": "UUID", "name": "Olivia", "level": 4, "x": \'Gr\udcfc\udcdfe\'}]',
+        ],
+    )
+    def test_it_reads_what_the_game_reads(self, written: str, ops_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        uuid = "5862580e-aa1b-3ba2-82db-40e501c08259"
+        ops_path.write_bytes(written.replace("UUID", uuid).encode(errors="surrogateescape"))
+        ops = OpsFile(ops_path)
+        assert (ops.level_of("Olivia"), sorted(ops.names())) == (4, ["olivia"])
+        assert caplog.messages == []
+
     def test_the_highest_level_of_a_name_counts(self, ops_path: Path) -> None:
         write_ops(ops_path, Olivia=4, OLIVIA=1, Mo=-3)
         ops = OpsFile(ops_path)
@@ -130,6 +149,10 @@ def properties_path(tmp_path: Path) -> Path:
 
 
 class TestServerProperties:
+    def test_an_address_may_be_in_javas_brackets(self, properties_path: Path) -> None:
+        found = read(properties_path, "server-ip=[::1]\nrcon.ip=[2001:db8::1]\n")
+        assert (found.server_ip, found.rcon_ip) == ("::1", "2001:db8::1")
+
     def test_it_reads_what_the_server_writes(self, properties_path: Path) -> None:
         text = "#Minecraft server properties\n#Mon Jan 01\nenable-rcon=true\nmotd=Hello\\: world\n"
         text += "online-mode=false\n"
@@ -147,7 +170,7 @@ class TestServerProperties:
 
     def test_missing_and_unusable_values_are_the_servers_defaults(self, properties_path: Path) -> None:
         assert read(properties_path, "") == ServerProperties()
-        bad = read(properties_path, "server-port=x\nrcon.port=70000\nmax-players=\nserver-port:0")
+        bad = read(properties_path, "server-port=x\nrcon.port=70000\nmax-players=\x1e5\nserver-port:0")
         assert bad == ServerProperties()
 
     def test_rcon_without_a_password_is_off(self, properties_path: Path) -> None:

@@ -187,8 +187,8 @@ def read(**changes: Any) -> ServerStatus:
         ({"text": 5}, ""),
         (None, ""),
         (17, ""),
-        ("\u202eevil\u0000\u001b[31m", "evil[31m"),
-        ("\ud800", ""),
+        ("\u202eevil\u0000\u001b[31m", "evil\ufffd[31m"),
+        ("\ud800", "\ufffd"),
     ],
 )
 def test_the_greeting_is_plain_text(description: Any, motd: str) -> None:

@@ -1,9 +1,13 @@
 """A real browser: the system's Chromium. Pages may send requests to the companion only, and may log no complaints."""
 
+import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
@@ -17,7 +21,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.programs import find_library
 from tests.support.pseudo_locale import write_pseudo_locale
 from tests.support.services import ServiceHarness, open_services
-from tests.support.stack import Stack
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Stack
 
 NO_CHROMIUM = "NO CHROMIUM HERE: it is missing (Debian: apt-get install chromium-headless-shell)"
 PHONE = {"width": 360, "height": 740}
@@ -88,20 +92,59 @@ def address(services: ServiceHarness) -> Iterator[str]:
         yield f"http://127.0.0.1:{api.port}"
 
 
-class Watch:
-    """Record of a page's requests to other hosts, and of its complaints in the console."""
+PUT_AWAY = """() => {
+  const quit = (event) => event.stopImmediatePropagation();  // nothing is sent or stored any more
+  for (const kind of ["beforeunload", "pagehide", "visibilitychange"]) addEventListener(kind, quit, { capture: true });
+  try {
+    sessionStorage.clear();
+    return /native code/.test(setTimeout);
+  } catch {
+    return location.protocol === "about:";
+  }
+}"""
+"""Returns whether the page can be used again: not after an error of the network, nor with a clock of Playwright's."""
 
-    def __init__(
-        self, context: BrowserContext, address: str, may_leave_for: str | None, expected: tuple[str, ...]
-    ) -> None:
-        """`expected`: what complaints may say."""
-        self._known = (address, "data:", "blob:", *([may_leave_for] if may_leave_for else []))
-        self._expected = expected
+
+class Window:
+    """A browser context with a page, and a record of its requests to other hosts, and of complaints in the console."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.context = context
+        self.page = context.new_page()
+        self._known: tuple[str, ...] = ()
+        self._expected: tuple[str, ...] = ()
+        self._origins: set[str] = set()
         self.foreign_urls: list[str] = []
         self.complaints: list[str] = []
+        context.set_default_timeout(TIMEOUT)
         context.on("request", lambda request: self._follow(request.url))
         context.on("console", lambda message: self._hear(message.type, message.text))
         context.on("weberror", lambda error: self.complaints.append(str(error.error)))
+
+    def watch(self, address: str, may_leave_for: str | None, expected: tuple[str, ...]) -> None:
+        """Begin a record; `expected`: what complaints may say."""
+        self._known = (address, "data:", "blob:", *([may_leave_for] if may_leave_for else []))
+        self._expected = expected
+        self.foreign_urls, self.complaints = [], []
+
+    def empty(self) -> bool:
+        """Forget what the pages have stored, and show none; return whether another test may have the window."""
+        if self.page.is_closed() or not self.page.evaluate(PUT_AWAY):
+            return False
+        self._known = self._expected = ("",)  # what is put away may be interrupted
+        for page in self.context.pages:
+            if page is not self.page:
+                page.close()
+        self.page.unroute_all(behavior="ignoreErrors")
+        self.context.set_offline(False)
+        self.page.goto("about:blank")
+        self.context.clear_cookies()
+        devtools = self.context.new_cdp_session(self.page)  # while there is one, pages that are left are not offline
+        for origin in self._origins:
+            devtools.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+        devtools.detach()
+        self._origins = set()
+        return True
 
     def _hear(self, kind: str, text: str) -> None:
         is_expected = any(expected in text for expected in self._expected)
@@ -111,17 +154,50 @@ class Watch:
     def _follow(self, url: str) -> None:
         if not url.startswith(self._known):
             self.foreign_urls.append(url)
+        parts = urlsplit(url)
+        if parts.netloc:
+            self._origins.add(f"{parts.scheme}://{parts.netloc}")
+
+
+@dataclass
+class Windows:
+    """Windows that one test after the other borrows, by their languages: to open one takes longer than most stories.
+
+    Those with options of their own, or with what cannot be undone, are used once.
+    """
+
+    browser: Browser
+    _spare: dict[str, list[Window]] = field(default_factory=dict)
+
+    @contextmanager
+    def lent(self, language: str, options: Mapping[str, Any]) -> Iterator[Window]:
+        spare = self._spare.setdefault(language, [])
+        window = spare.pop() if spare and not options else self._open(language, options)
+        yield window
+        if not options and window.empty():
+            spare.append(window)
+        else:
+            window.context.close()
+
+    def _open(self, language: str, options: Mapping[str, Any]) -> Window:
+        return Window(self.browser.new_context(locale=language, reduced_motion="reduce", **options))
+
+
+@pytest.fixture(scope="package")
+def windows(browser: Browser) -> Windows:
+    return Windows(browser)
 
 
 @pytest.fixture
-def open_page(browser: Browser, stack: Stack) -> Iterator[OpenPage]:
+def open_page(windows: Windows, stack: Stack) -> Iterator[OpenPage]:
     """`open_page("/docs", size="phone", language="zh", dark=True)`; looks at the end whether the page behaved.
 
     `may_complain`: of requests that are refused or not answered, which browsers write down; or what else it may say.
     `at`: another address than the stack's; `may_leave_for`: one of somebody else's. `options`: more for the
-    browser's context. `prepare`: is given the page before it opens `path`.
+    browser's context, such as `permissions`. `prepare`: is given the page before it opens `path`. `is_olivias`: she has
+    logged in at /admin.
     """
-    contexts: list[tuple[BrowserContext, Watch]] = []
+    lent: list[Window] = []
 
     def open_page(
         path: str,
@@ -133,29 +209,29 @@ def open_page(browser: Browser, stack: Stack) -> Iterator[OpenPage]:
         at: str | None = None,
         may_leave_for: str | None = None,
         prepare: Callable[[Page], object] = lambda page: None,
+        is_olivias: bool = False,
         **options: Any,
     ) -> Page:
-        context = browser.new_context(
-            viewport=dict(SIZES[size]),  # type: ignore[arg-type]
-            locale=language,
-            color_scheme="dark" if dark else "light",
-            reduced_motion="reduce",
-            **options,
-        )
-        context.set_default_timeout(TIMEOUT)
+        window = open_windows.enter_context(windows.lent(language, options))
+        lent.append(window)
         address = at or stack.daemon.base_url
         expected = (may_complain,) if isinstance(may_complain, str) else (REFUSED,) if may_complain else ()
-        contexts.append((context, Watch(context, address, may_leave_for, expected)))
-        page = context.new_page()
-        prepare(page)
-        page.goto(f"{address}{path}")
-        return page
+        window.watch(address, may_leave_for, expected)
+        window.page.set_viewport_size(dict(SIZES[size]))  # type: ignore[arg-type]
+        window.page.emulate_media(color_scheme="dark" if dark else "light", forced_colors="none")
+        prepare(window.page)
+        if is_olivias:
+            login = {"token": stack.admin_token(OPERATOR, OPERATORS_PASSWORD), "username": OPERATOR, "isAdmin": True}
+            with window.page.add_init_script(f"sessionStorage['companion.admin'] = {json.dumps(json.dumps(login))}"):
+                window.page.goto(f"{address}{path}")
+        else:
+            window.page.goto(f"{address}{path}")
+        return window.page
 
-    yield open_page
-    for context, watch in contexts:
-        context.close()
-        assert not watch.foreign_urls
-        assert not watch.complaints
+    with ExitStack() as open_windows:
+        yield open_page
+    assert not [url for window in lent for url in window.foreign_urls]
+    assert not [complaint for window in lent for complaint in window.complaints]
 
 
 def is_wider_than_the_screen(page: Page) -> bool:

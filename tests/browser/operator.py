@@ -28,16 +28,16 @@ class Operator:
         self.page.locator("[autocomplete=current-password]").fill(password or self.password)
         self.page.keyboard.press("Enter")
 
-    def expect_logged_in(self, *, is_live: bool = True) -> None:
+    def expect_logged_in(self, *, is_live: bool = True) -> Self:
         """Wait until the operator is logged in and receives live events (or cannot)."""
         live = self.page.locator(".live")
         expect(live).to_have_attribute("data-is", "live" if is_live else re.compile("^(?!live$)."))
+        return self
 
     def log_in(self, *, is_live: bool = True) -> Self:
         """Log in, and wait until the page is ready."""
         self.submit_login()
-        self.expect_logged_in(is_live=is_live)
-        return self
+        return self.expect_logged_in(is_live=is_live)
 
     def go(self, address: str) -> None:
         """Go to a view, `#users?status=banned`, without reloading the page."""
@@ -105,20 +105,23 @@ class Operator:
             self.page.locator(".card-pager button").nth(1).click()
 
 
-def open_queue(open_page: OpenPage, *, is_live: bool = True, language: str = "en", **options: object) -> Operator:
-    """Log Olivia in on a page whose clock the test controls."""
+def open_queue(
+    open_page: OpenPage, *, is_live: bool = True, has_clock: bool = False, language: str = "en", **options: object
+) -> Operator:
+    """Open Olivia's page; `has_clock`: with a clock that the test controls."""
 
     def prepare(page: Page) -> None:
         if not is_live:
             page.route("**/events", lambda route: route.abort())
-        page.clock.install()
+        if has_clock:
+            page.clock.install()
 
-    page = open_page("/admin", language=language, prepare=prepare, **options)
-    return Operator(page, language=language).log_in(is_live=is_live)
+    page = open_page("/admin", language=language, prepare=prepare, is_olivias=True, **options)
+    return Operator(page, language=language).expect_logged_in(is_live=is_live)
 
 
 def standing_clock(page: Page) -> None:
-    """From now on time passes only when the story says so."""
+    """From now on time passes only when the story says so. The page was opened with a clock."""
     now = datetime.fromtimestamp(page.evaluate("Date.now()") / 1000, UTC)
     page.clock.pause_at(now + timedelta(milliseconds=500))
 

@@ -19,6 +19,7 @@ from tests.support.stack import Stack
 
 ACCENT = "#ffcc00"
 LARGEST_SHIFT = 0.02  # CLS
+READY = {"/": "online", "/register": "E-mail address", "/account": "Log in", "/server": "online"}
 PAINTED = """() => new Promise((done) => {
   new PerformanceObserver(() => done()).observe({ type: "paint", buffered: true });
 })"""
@@ -120,16 +121,21 @@ def test_a_dismissed_announcement_does_not_come_back(open_page: OpenPage) -> Non
 
 def test_nothing_moves_when_the_script_comes(stack: Stack, open_page: OpenPage) -> None:
     page = open_page("/chat-linked", size="phone")
-    page.add_init_script(OBSERVERS)
-    held: list[Route] = []
-    page.route("**/web/*.js", lambda route: held.append(route))
-    for path, seen in (("/", "online"), ("/register", "E-mail address"), ("/account", "Log in"), ("/server", "online")):
-        page.goto(f"{stack.daemon.base_url}{path}", wait_until="commit")
-        page.evaluate(PAINTED)
-        held.pop().continue_()
-        expect(page.locator("#inside").get_by_text(seen).first).to_be_visible()
-        assert page.evaluate(SHIFT) < LARGEST_SHIFT, path
-        assert not held, "a page has one script"
+    with page.add_init_script(OBSERVERS):
+        held: list[Route] = []
+        page.route("**/web/*.js", lambda route: held.append(route))
+        for path, seen in (
+            ("/", "online"),
+            ("/register", "E-mail address"),
+            ("/account", "Log in"),
+            ("/server", "online"),
+        ):
+            page.goto(f"{stack.daemon.base_url}{path}", wait_until="commit")
+            page.evaluate(PAINTED)
+            held.pop().continue_()
+            expect(page.locator("#inside").get_by_text(seen).first).to_be_visible()
+            assert page.evaluate(SHIFT) < LARGEST_SHIFT, path
+            assert not held, "a page has one script"
 
 
 def test_over_https_no_other_host_can_set_our_cookies(browser: Browser, stack: Stack) -> None:
@@ -174,26 +180,23 @@ def test_the_address_can_be_copied_while_the_game_is_away(open_page: OpenPage, t
         assert page.evaluate("navigator.clipboard.readText()") == "play.willow.invalid:25566"
 
 
-def test_the_reference_of_the_api_has_the_hosts_colours_and_icon(open_page: OpenPage) -> None:
-    page = open_page("/docs", size="phone")
-    assert page.locator("header .server").evaluate("e => getComputedStyle(e).color") == "rgb(133, 106, 0)"
-    expect(page.locator("link[rel=icon]")).to_have_attribute("href", re.compile("^data:image/svg"))
-
-
-def test_without_a_status_the_rest_is_there(stack: Stack, open_page: OpenPage) -> None:
-    page = open_page("/forgot-password", size="phone", may_complain=True)
-    page.route("**/api/server/status*", lambda route: route.abort())
-    page.goto(f"{stack.daemon.base_url}/")
-    expect(page.locator(".needs-script")).to_have_count(0)
-    expect(page.get_by_role("link", name="Apply to join")).to_be_visible()
-    expect(page.get_by_role("link", name="Rules")).to_be_visible()
-    expect(page.locator(".state")).to_be_hidden()
-
-
-def test_a_wrong_address_leads_home(open_page: OpenPage) -> None:
+def test_a_wrong_address_leads_home(stack: Stack, open_page: OpenPage) -> None:
     page = open_page("/rules/old", size="desktop", dark=False, language="en", may_complain=True)
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     assert find_serious_faults(page) == []
     assert not is_wider_than_the_screen(page)
     page.get_by_role("link", name="Go to the home page").click()
     expect(page.get_by_role("heading", name="Willow Valley")).to_be_visible()
+
+    # without a status the rest is there
+    page.route("**/api/server/status*", lambda route: route.abort())
+    page.reload()
+    expect(page.locator(".needs-script")).to_have_count(0)
+    expect(page.get_by_role("link", name="Apply to join")).to_be_visible()
+    expect(page.get_by_role("link", name="Rules")).to_be_visible()
+    expect(page.locator(".state")).to_be_hidden()
+
+    # the reference of the API has the host's colours and icon
+    page.goto(f"{stack.daemon.base_url}/docs")
+    assert page.locator("header .server").evaluate("e => getComputedStyle(e).color") == "rgb(133, 106, 0)"
+    expect(page.locator("link[rel=icon]")).to_have_attribute("href", re.compile("^data:image/svg"))

@@ -14,7 +14,7 @@ from tests.browser.applicant import (
     path_in_receipt,
     press_register,
 )
-from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.browser.conftest import DESKTOP, OpenPage, is_wider_than_the_screen
 from tests.support.crash.brief_outage import table_missing
 from tests.support.our_tables import our_database
 from tests.support.stack import Stack, find_code, has_code
@@ -52,31 +52,15 @@ def error_at(page: Page, label: str) -> str:
     return page.locator(f"#{described[0]}").inner_text()
 
 
-def test_alice_registers_and_is_approved(stack: Stack, apply: Apply) -> None:
-    """On a desktop; on a phone she does so in test_all_pages."""
-    alice = apply()
-    at_name(alice).give_name()
-    expect_received(alice.page)
-    expect(alice.page.get_by_text(f"We’ll e-mail the decision to {alice.person.email}")).to_be_visible()
-    assert not is_wider_than_the_screen(alice.page)
-    stack.decides("approve", alice.person)
-    expect(alice.page.get_by_role("status")).to_contain_text(f"You’re in, {alice.person.name}!")
-    assert stack.login(alice.person).json["status"] == "approved"
-    assert stack.authme.login(alice.person.name, alice.person.password)
-
-
-def test_four_requests_and_one_can_type(open_page: OpenPage) -> None:
-    page = open_page("/server")
+def test_four_requests_and_one_can_type_and_then_nothing_moves(open_page: OpenPage) -> None:
+    page = open_page("/server", size="phone", may_complain=True)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(page.url.replace("/server", "/register"))
     page.get_by_label("E-mail address").fill("alice@example.org")
     page.wait_for_load_state("networkidle")
     assert len([url for url in asked if not url.startswith("data:")]) <= 4
-
-
-def test_the_first_step_is_seen_before_its_script_and_then_nothing_moves(open_page: OpenPage) -> None:
-    expect_first_step_drawn(open_page("/register", size="phone", may_complain=True))
+    expect_first_step_drawn(page)
 
 
 def test_bob_registers_in_chinese_and_changes_his_mind_in_the_middle(stack: Stack, apply: Apply) -> None:
@@ -98,62 +82,80 @@ def test_bob_registers_in_chinese_and_changes_his_mind_in_the_middle(stack: Stac
     assert stack.user(bob.person)["language"] == "zh"
 
 
-def test_a_wrong_code_is_told_at_its_step(apply: Apply) -> None:
+def test_mistakes_are_told_at_the_step_they_belong_to(apply: Apply) -> None:
+    """In the address, in the code, in the name and in the password; the last are told before anything is sent."""
     alice = apply(size="phone", may_complain=True)
+    page = alice.page
+    alice.give_email("alice")
+    assert "doesn’t look like" in error_at(page, "E-mail address")
+    alice.give_email("alice@[192.0.2.1]")
+    assert "not accepted" in error_at(page, "E-mail address")
+    alice.give_email("somebody.else@example.org")
+    alice.press("Wrong address? Change it")
+    expect(page.get_by_label("E-mail address")).to_have_value("somebody.else@example.org")
+    alice.give_email(" alice@gmial.com ")
+    assert error_at(page, "E-mail address").startswith("Did you mean alice@gmail.com?")
+    alice.press("Use alice@gmail.com")
+    expect(page.get_by_label("E-mail address")).to_have_value("alice@gmail.com")
+    alice.give_email("alice@gmial.com")
+    expect(page.get_by_text("We’ve sent an e-mail to alice@gmial.com")).to_be_visible()  # it may exist
+    alice.press("Back")
+
     alice.give_email()
     right = alice.code()
-    expect(alice.page.get_by_text("Valid for 5 minutes.")).to_be_visible()
+    expect(page.get_by_text("Valid for 5 minutes.")).to_be_visible()
     alice.give_code(right[:-1])
     alice.press("Next")
-    assert "Enter the 6 digits" in error_at(alice.page, "Verification code")
+    assert "Enter the 6 digits" in error_at(page, "Verification code")
     alice.give_code("000000" if right != "000000" else "111111")
-    assert "wrong or has expired" in error_at(alice.page, "Verification code")
-    assert find_serious_faults(alice.page) == []
+    assert "wrong or has expired" in error_at(page, "Verification code")
+    assert find_serious_faults(page, ["main"]) == []
     alice.give_code(f"Your code: {right[:3]} {right[3:]}.")  # as it was pasted
     alice.expect_step("Name and password")
 
+    for name, password, label, payload in (
+        ("a b", "a-good-secret", NAME, "may only have letters"),
+        (" ab ", "a-good-secret", NAME, "too short; it needs at least 3"),
+        ("a" * 17, "a-good-secret", NAME, "too long; it may have at most 16"),
+        ("", "a-good-secret", NAME, "Please fill in this field"),
+        ("Alice_in", "abc", PASSWORD, "too short"),
+        ("Alice_in", "söcret-one", PASSWORD, "no spaces"),
+        ("Alice_in", "alice_in", PASSWORD, "must not be the same as your name"),
+    ):
+        alice.give_name(name, password)
+        assert payload in error_at(page, label)
+    page.get_by_label(PASSWORD, exact=True).fill("a-good-secret")
+    expect(page.get_by_text("Strength: strong")).to_be_visible()
 
-def test_an_address_is_proven_anew_where_that_was_too_long_ago(stack: Stack, apply: Apply) -> None:
+
+def test_a_name_that_is_not_free_is_told_and_a_password_left_for_later(stack: Stack, apply: Apply) -> None:
+    """And the address is proven anew where that was too long ago."""
+    rick, bob, mallory = stack.pending("rick"), stack.pending("bob"), stack.newcomer("mallory")
+    path = path_in_receipt(stack, rick)
+    stack.decides("reject", rick)
+    stack.authme.register(mallory.name, mallory.password)  # whom only the game knows
     alice = at_name(apply(may_complain=True))
+    alice.give_name(rick.name)
+    assert re.search(r"apply under it again from .*20\d\d, [^,]*\.$", error_at(alice.page, NAME))
+    alice.give_name(bob.name)
+    assert "otherwise choose another one" in error_at(alice.page, NAME)  # at once
+    alice.give_name(mallory.name)
+    assert "already taken" in error_at(alice.page, NAME)
+
     our_database(stack).execute("DELETE FROM regsvc_verification WHERE email_key = ?", (alice.person.email.lower(),))
-    alice.give_name()
+    alice.give_name(password="")
     expect(alice.page.get_by_role("status")).to_contain_text("verify your e-mail address again")
     alice.give_email()
     alice.expect_step("Check your e-mail")
     alice.give_code(find_code(stack.smtp.wait_for(alice.person.email, 2, counts=has_code).text))
     expect_received(alice.page)
+    expect(alice.page.get_by_text("a link to set your password")).to_be_visible()
+    stack.decides("approve", alice.person)
+    stack.smtp.wait_for(alice.person.email, 1, counts=lambda letter: "#token=" in letter.text)
 
-
-def test_a_rejected_name_says_from_when_it_is_free(stack: Stack, apply: Apply, open_page: OpenPage) -> None:
-    rick = stack.pending("rick")
-    path = path_in_receipt(stack, rick)
-    stack.decides("reject", rick)
-    alice = at_name(apply(may_complain=True))
-    alice.give_name(rick.name)
-    assert re.search(r"apply under it again from .*20\d\d, [^,]*\.$", error_at(alice.page, NAME))
-    alice.give_name()
-    expect_received(alice.page)
-
-    page = open_page(path)
-    expect(page.get_by_text("You can apply again from")).to_be_visible()
-    expect(page.get_by_role("link", name="Apply again")).to_have_count(0)
-
-
-def test_applying_again_is_one_page(stack: Stack, open_page: OpenPage) -> None:
-    """The link of the application proves the address, and fills in the name."""
-    rick = stack.pending("rick")
-    path = path_in_receipt(stack, rick)
-    stack.decides("reject", rick, mayReapply=True)
-    again = Applicant(open_page(path, size="phone"), stack, rick)
-    again.page.get_by_role("link", name="Apply again").click()
-    again.expect_step("Apply again")
-    expect(again.page.get_by_text(f"{rick.email} is verified.")).to_be_visible()
-    expect(again.page.get_by_label(NAME)).to_have_value(rick.name)
-    assert find_serious_faults(again.page) == []
-    again.page.get_by_label(PASSWORD, exact=True).fill(rick.password)
-    again.press("Register")
-    expect_received(again.page)
-    assert stack.user(rick)["status"] == "pending"
+    alice.page.goto(f"{stack.daemon.base_url}{path}")  # Rick's, who has to wait
+    expect(alice.page.get_by_text("You can apply again from")).to_be_visible()
+    expect(alice.page.get_by_role("link", name="Apply again")).to_have_count(0)
 
 
 def test_an_address_is_seen_and_changed_before_the_application_is_sent(stack: Stack, apply: Apply) -> None:
@@ -163,7 +165,7 @@ def test_an_address_is_seen_and_changed_before_the_application_is_sent(stack: St
     alice.give_code(find_code(stack.smtp.wait_for("alice.of.old@example.org", 1, counts=has_code).text))
     alice.fill_name()
     expect(summary).to_contain_text("alice.of.old@example.org")
-    assert find_serious_faults(page) == []
+    assert find_serious_faults(page, ["main"]) == []
     summary.get_by_role("button", name="Change: E-mail address").click()
     alice.give_email()
     alice.give_code()
@@ -177,7 +179,7 @@ def test_an_address_is_seen_and_changed_before_the_application_is_sent(stack: St
     assert stack.user(alice.person)["email"] == alice.person.email
 
 
-def test_each_step_is_an_entry_of_the_history_with_a_title(apply: Apply) -> None:
+def test_each_step_is_an_entry_of_the_history_and_alice_is_approved(stack: Stack, apply: Apply) -> None:
     alice = at_name(apply(size="phone"))
     page = alice.page
     heading = page.get_by_role("heading", level=2)
@@ -205,67 +207,17 @@ def test_each_step_is_an_entry_of_the_history_with_a_title(apply: Apply) -> None
     page.get_by_role("link", name="See your application").click()
     expect_received(page)
 
-
-def test_a_name_that_somebody_has_is_told(stack: Stack, apply: Apply) -> None:
-    bob = stack.pending("bob")
-    alice = at_name(apply(may_complain=True))
-    alice.give_name(bob.name)
-    assert "otherwise choose another one" in error_at(alice.page, NAME)  # at once
-    mallory = stack.newcomer("mallory")
-    stack.authme.register(mallory.name, mallory.password)  # whom only the game knows
-    alice.give_name(mallory.name)
-    assert "already taken" in error_at(alice.page, NAME)
-    alice.give_name()
-    expect_received(alice.page)
-
-
-def test_the_rules_are_told_before_anything_is_sent(apply: Apply) -> None:
-    alice = at_name(apply())
-    for name, password, label, payload in (
-        ("a b", "a-good-secret", NAME, "may only have letters"),
-        (" ab ", "a-good-secret", NAME, "too short; it needs at least 3"),
-        ("a" * 17, "a-good-secret", NAME, "too long; it may have at most 16"),
-        ("", "a-good-secret", NAME, "Please fill in this field"),
-        ("Alice_in", "abc", PASSWORD, "too short"),
-        ("Alice_in", "söcret-one", PASSWORD, "no spaces"),
-        ("Alice_in", "alice_in", PASSWORD, "must not be the same as your name"),
-    ):
-        alice.give_name(name, password)
-        assert payload in error_at(alice.page, label)
-    alice.page.get_by_label(PASSWORD, exact=True).fill("a-good-secret")
-    expect(alice.page.get_by_text("Strength: strong")).to_be_visible()
-
-
-def test_a_password_may_be_left_for_later(stack: Stack, apply: Apply) -> None:
-    alice = at_name(apply())
-    alice.give_name(password="")
-    expect(alice.page.get_by_text("a link to set your password")).to_be_visible()
+    expect(page.get_by_text(f"We’ll e-mail the decision to {alice.person.email}")).to_be_visible()
+    page.set_viewport_size(DESKTOP)  # type: ignore[arg-type]
+    assert not is_wider_than_the_screen(page)
     stack.decides("approve", alice.person)
-    stack.smtp.wait_for(alice.person.email, 1, counts=lambda letter: "#token=" in letter.text)
+    expect(page.get_by_role("status")).to_contain_text(f"You’re in, {alice.person.name}!")
+    assert stack.login(alice.person).json["status"] == "approved"
+    assert stack.authme.login(alice.person.name, alice.person.password)
 
 
-def test_an_address_that_is_none_is_told_and_a_wrong_one_mended(apply: Apply) -> None:
-    alice = apply(may_complain=True)
-    alice.give_email("alice")
-    assert "doesn’t look like" in error_at(alice.page, "E-mail address")
-    alice.give_email("alice@[192.0.2.1]")
-    assert "not accepted" in error_at(alice.page, "E-mail address")
-    alice.give_email("somebody.else@example.org")
-    alice.press("Wrong address? Change it")
-    expect(alice.page.get_by_label("E-mail address")).to_have_value("somebody.else@example.org")
-    alice.give_email(" alice@gmial.com ")
-    assert error_at(alice.page, "E-mail address").startswith("Did you mean alice@gmail.com?")
-    alice.press("Use alice@gmail.com")
-    expect(alice.page.get_by_label("E-mail address")).to_have_value("alice@gmail.com")
-    alice.give_email("alice@gmial.com")
-    expect(alice.page.get_by_text("We’ve sent an e-mail to alice@gmial.com")).to_be_visible()  # it may exist
-    alice.press("Back")
-    alice.give_email()
-    alice.give_code()
-    alice.expect_step("Name and password")
-
-
-def test_in_a_tunnel_and_while_the_game_is_away_nothing_typed_is_lost(stack: Stack, apply: Apply) -> None:
+def test_a_registration_whose_answer_was_lost_is_not_lost(stack: Stack, apply: Apply) -> None:
+    """Nor what was typed in a tunnel, or while the game was away. It is sent again; nothing is mailed or asked anew."""
     alice = apply(may_complain=True)
     context: BrowserContext = alice.page.context
     context.set_offline(True)
@@ -278,14 +230,6 @@ def test_in_a_tunnel_and_while_the_game_is_away_nothing_typed_is_lost(stack: Sta
         expect(alice.page.get_by_role("status")).to_contain_text("cannot reach the game server’s accounts")
     expect(alice.page.get_by_label(NAME)).to_have_value(alice.person.name)
     expect(alice.page.get_by_label(PASSWORD, exact=True)).to_have_value(alice.person.password)
-    alice.press("Register")
-    expect_received(alice.page)
-
-
-def test_a_registration_whose_answer_was_lost_is_not_lost(stack: Stack, apply: Apply) -> None:
-    """It is sent again by itself; nothing is mailed or asked anew."""
-    alice = at_name(apply(may_complain=True))
-    alice.fill_name()
     press_register(alice.page, lost=1)
     expect_received(alice.page)
     stack.smtp.wait_for_receipt(alice.person.email)

@@ -52,7 +52,7 @@ def test_members_see_what_they_may_do(stack: Stack, open_page: OpenPage) -> None
 
 def test_olivia_makes_rita_a_reviewer_and_a_token_for_a_bot(stack: Stack, open_page: OpenPage) -> None:
     rita = stack.approved("rita")
-    olivia = Operator(open_page("/admin")).log_in()
+    olivia = Operator(open_page("/admin", is_olivias=True)).expect_logged_in()
     assert menu_of(olivia) == ALL_VIEWS
     olivia.go("#team")
     page, say = olivia.page, olivia.say
@@ -87,7 +87,7 @@ def test_olivia_makes_rita_a_reviewer_and_a_token_for_a_bot(stack: Stack, open_p
 
 
 def test_a_token_takes_olivias_own_password(stack: Stack, open_page: OpenPage) -> None:
-    olivia = Operator(open_page("/admin", may_complain=True)).log_in()
+    olivia = Operator(open_page("/admin", may_complain=True, is_olivias=True)).expect_logged_in()
     olivia.go("#team")
     page, say = olivia.page, olivia.say
     tokens = page.locator("form", has_text=say("token_make"))
@@ -154,7 +154,9 @@ def test_oscar_hands_rita_of_the_team_a_link_with_his_second_factor(stack: Stack
     expect(dialog.get_by_text(say("refusal.totp_required"))).to_be_visible()
     assert find_serious_faults(page, ["dialog"]) == []
     assert not is_wider_than_the_screen(page)
-    oscars.confirm(code=app.wrong_code())
+    with page.expect_response("**/password-link"):
+        oscars.confirm(code=app.wrong_code())
+    expect(dialog.locator("form")).to_have_attribute("aria-busy", "false")
     expect(code).to_be_focused()
     oscars.confirm(code=app.code())
     expect(page.get_by_label(say("password_link_label", name=rita.name))).to_have_value(re.compile("#token="))
@@ -187,7 +189,7 @@ def test_olivia_links_her_account_on_discord(open_page: OpenPage, tmp_path: Path
 
 def test_olivia_invites_alice_who_plays_at_once(stack: Stack, open_page: OpenPage) -> None:
     alice = stack.newcomer("alice")
-    olivia = Operator(open_page("/admin")).log_in()
+    olivia = Operator(open_page("/admin", is_olivias=True)).expect_logged_in()
     olivia.go("#invitations")
     form = olivia.page.locator("form", has_text=olivia.say("invite"))
     form.locator("input[value=no_review]").check()
@@ -207,7 +209,7 @@ def test_olivia_invites_alice_who_plays_at_once(stack: Stack, open_page: OpenPag
 
 
 def test_olivia_closes_registration_from_a_phone(stack: Stack, open_page: OpenPage) -> None:
-    olivia = Operator(open_page("/admin", size="phone")).log_in()
+    olivia = Operator(open_page("/admin", size="phone", is_olivias=True)).expect_logged_in()
     olivia.go("#server")
     page, say = olivia.page, olivia.say
     page.locator("textarea[data-language=en]").fill("We move on Sunday.")
@@ -227,7 +229,7 @@ def test_two_reviewers_of_one_application_see_each_other(stack: Stack, open_page
     alice, bob = stack.pending("alice"), stack.pending("bob")
     rita = stack.approved("rita")
     stack.post("/api/admin/user/role", {"username": rita.name, "role": "reviewer"}, token=stack.olivia())
-    olivia = Operator(open_page("/admin")).log_in()
+    olivia = Operator(open_page("/admin", is_olivias=True)).expect_logged_in()
     ritas = Operator(open_page("/admin"), rita.name, rita.password).log_in()
     for desk in (olivia, ritas):
         desk.page.clock.install()
@@ -244,7 +246,7 @@ def test_two_reviewers_of_one_application_see_each_other(stack: Stack, open_page
 
 def test_the_queue_is_filtered_and_sorted(stack: Stack, open_page: OpenPage) -> None:
     alice, bob = stack.pending("alice"), stack.pending("bob")
-    olivia = Operator(open_page("/admin")).log_in()
+    olivia = Operator(open_page("/admin", is_olivias=True)).expect_logged_in()
     page = olivia.page
     expect(olivia.person(bob.name)).to_be_visible()
     fold, sort = page.get_by_role("button", name="Filter", exact=True), page.get_by_label("Order", exact=True)

@@ -11,6 +11,7 @@ from regsvc.cli.config_command import with_value
 from regsvc.cli.shipped_files import read_shipped
 from regsvc.config.key_types import keys_of, to_toml
 from regsvc.config.layers import LISTED, SECTIONS
+from regsvc.config.loader import load_config
 from regsvc.config.sections import ConfigError
 from tests.support.command_line import Finished, companion_here
 from tests.support.daemon import clean_environment
@@ -126,6 +127,17 @@ def test_values_are_typed_as_people_write_them(config: Path) -> None:
     assert "mail.port is so already" in run(config, "set", "mail.port", "2525").output
     odd = 'warning: mail.port is 465 and mail.security "starttls": on that port almost all mail servers want "tls"'
     assert odd in run(config, "set", "mail.port", "465").output
+
+
+def test_quotes_and_line_ends_are_no_part_of_a_value_unless_they_are_doubled(config: Path) -> None:
+    told = "warning: the quotes around it are left out"
+    done = run(config, "set", "game.operators", "-", typed='"Olivia;Ben"\r\n')
+    assert (lines_of(config), told in done.output) == ({'operators = ["Olivia", "Ben"]'}, True)
+    done = run(config, "set", "metrics.token", "-", typed="'s3cret'")
+    assert ('token = "s3cret"' in lines_of(config), told in done.output) == (True, True)
+    assert run(config, "set", "metrics.token", "-", typed="''s3cret''").status == 0
+    assert load_config(config, {}).metrics.token == "'s3cret'"
+    assert "s3cret" not in done.output
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_further_game_servers_are_an_array_of_tables(tmp_path: Path, load: Load)
         directory = "servers/survival"
         [[game.server]]
         name = "skyblock"
-        rcon_host = "192.0.2.7"
+        rcon_host = "[2001:db8::7]"
         rcon_password_file = "console"
         [game]
         name = "lobby"
@@ -98,7 +98,7 @@ def test_further_game_servers_are_an_array_of_tables(tmp_path: Path, load: Load)
     )
     survival, skyblock = config.servers
     assert (survival.name, survival.directory) == ("survival", tmp_path / "servers/survival")
-    assert (skyblock.rcon_host, skyblock.rcon_password) == ("192.0.2.7", "the console's password")
+    assert (skyblock.rcon_host, skyblock.rcon_password) == ("2001:db8::7", "the console's password")
     assert config.game_servers == {"": config.game, "survival": survival, "skyblock": skyblock}
     assert "the console's password" not in repr(config)
     [warning] = config.warnings

@@ -15,6 +15,7 @@ from regsvc.config.key_types import (
     DATABASE_SERVER,
     MAIL,
     OWN_CONSOLE,
+    TRUSTED_PROXIES,
     AnyOf,
     Key,
     Needs,
@@ -97,6 +98,7 @@ FACTS: Mapping[NeedsFact, tuple[Settings, Settings]] = {
     AUTHME_ON_SERVER: ({"game.directory": "large"}, {"game.directory": "small"}),
     ANY_CONSOLE: ({"game.directory": "large"}, {"game.directory": "small"}),
     OWN_CONSOLE: ({"directory": "large"}, {"directory": "small"}),
+    TRUSTED_PROXIES: ({"http.trusted_proxies": ["10.0.0.1"]}, {"http.trusted_proxies": []}),
 }
 """What makes a fact so, and what makes it not so."""
 

@@ -61,8 +61,11 @@ def test_what_does_not_prevent_a_start_is_a_warning(folder: Path, text: str, sen
 @pytest.mark.parametrize(
     ("yaml", "sentence"),
     [
-        ("DataSource:\n\tbackend: SQLITE\n", "is not valid YAML (line 2): a tab is used where YAML needs spaces."),
-        ("DataSource: 'x\n", "is not valid YAML (line 2)."),
+        (
+            "DataSource:\n\tbackend: SQLITE\n",
+            "is not valid YAML (line 2, column 1: a tab is used where YAML needs spaces).",
+        ),
+        ("DataSource: 'x\n", "is not valid YAML (line 2, column 1)."),
         ("- a list\n", "is not an AuthMe config: it has no sections."),
     ],
 )

@@ -1,10 +1,15 @@
 """AuthMe's config.yml, broken one key at a time."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from plugin_bridge.authme.players import lock_text
+from regsvc.app.context import open_context
+from regsvc.config.sections import ConfigError
+from regsvc.database.location import keep_authme, read_authme
 from tests.support.authme.authme_tables import insert_player
 from tests.support.doctor_case import DoctorCase
 
@@ -36,6 +41,48 @@ def test_a_value_is_not_of_its_kind(doctor_case: DoctorCase) -> None:
     assert first.id == second.id == "authme.ignored_value"
     assert "Purge.useAutoPurge" in first.title + second.title
     assert "settings.security.legacyHashes" in first.title + second.title
+
+
+@pytest.mark.parametrize(
+    ("change", "title"),
+    [
+        (
+            lambda text: "# 数据库\n".encode("gbk") + text,
+            "Line 1, column 3: it is not UTF-8, and AuthMe reads � there.",
+        ),
+        (lambda text: text + b"\nx: y\t# z\n", ": a tab, which AuthMe reads and other programs do not."),
+        (lambda text: text + b"x: 1\nx: 2\n", ": the key is there twice, and AuthMe takes its last value."),
+    ],
+)
+def test_its_file_is_odd(doctor_case: DoctorCase, change: Callable[[bytes], bytes], title: str) -> None:
+    file = doctor_case.game.authme_config
+    file.write_bytes(change(file.read_bytes()))
+    finding = doctor_case.only_finding("authme.ignored_value")
+    assert (title in finding.title, finding.severity, finding.where) == (True, "risky", str(file))
+
+
+def test_its_config_cannot_be_used_any_more(doctor_case: DoctorCase) -> None:
+    """The companion starts with the values from before, which AuthMe has too until its own next start."""
+    file = doctor_case.game.authme_config
+    doctor_case.start_once()
+    config = doctor_case.read_config()
+    keep_authme(config)
+    [kept] = [path for path in config.server.state_dir.iterdir() if path.read_bytes() == file.read_bytes()]
+    assert kept.stat().st_mode & 0o777 == 0o600
+    before = read_authme(config)
+    file.write_text("DataSource: [")
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    keep_authme(config)  # nothing better to keep
+    context = open_context(config)
+    context.location.database.close()
+    assert context.authme == before
+    finding = doctor_case.only_finding("authme.unusable")
+    assert finding.title.startswith(
+        f"{file} is not valid YAML (line 1, column 14). So it is since 2023-11-14 22:13 UTC;"
+    )
+    kept.unlink()
+    with pytest.raises(ConfigError, match="is not valid YAML"):
+        open_context(config)
 
 
 def test_caching_is_on(doctor_case: DoctorCase) -> None:

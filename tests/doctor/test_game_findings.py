@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+from plugin_bridge.server.files import OpsFile
 from tests.support.authme.authme_like import offline_uuid
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
 
@@ -19,8 +20,24 @@ def test_the_properties_or_the_whole_directory_are_missing(doctor_case: DoctorCa
 
 def test_the_operators_are_half_written(doctor_case: DoctorCase) -> None:
     doctor_case.game.ops_file.write_text('[{"uuid": "353162d4", "na')
+    os.utime(doctor_case.game.ops_file, (1_700_000_000, 1_700_000_000))
     finding = doctor_case.only_finding("game.unreadable")
     assert finding.where == str(doctor_case.game.ops_file)
+    assert finding.title.endswith("line 1, column 23: the text is not closed (since 2023-11-14 22:13 UTC).")
+
+
+def test_the_operators_are_typed_by_hand(doctor_case: DoctorCase) -> None:
+    """The game reads them, and so they are operators; whom it leaves out is named."""
+    doctor_case.game.ops_file.write_text(
+        "[\n  // ours\n  {'uuid': '5862580e-aa1b-3ba2-82db-40e501c08259', name: Olivia; \"level\" = '4'},\n"
+        '  {"uuid": "x", "name": "Bob", "level": 4}, {"name": "\\ud83d", "level": 4}\n]'
+    )
+    odd, ignored = (finding for finding in doctor_case.findings() if finding.id == "game.unreadable")
+    assert odd.title == "ops.json, line 2, column 3: it is no JSON; not every version reads it so."
+    assert ignored.title == "The game does not take 2 entries of ops.json: 2 (Bob), 3."
+    assert {odd.severity, ignored.severity} == {"risky"}
+    operators = OpsFile(doctor_case.game.ops_file)
+    assert [operators.level_of(name) for name in ("Olivia", "Bob")] == [4, 4]
 
 
 def test_nobody_is_an_operator(doctor_case: DoctorCase) -> None:

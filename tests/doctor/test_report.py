@@ -1,16 +1,14 @@
 """Output of the doctor: for people, programs and terminals."""
 
-import io
 import json
 import logging
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from regsvc.cli.status import print_report, run_doctor
+from regsvc.cli.status import run_doctor
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
 from regsvc.doctor import checkup
@@ -133,11 +131,3 @@ def test_a_report_where_nothing_can_be_found_out(
     assert run_doctor(lambda: load_config(None, {}), is_json=True) == 2
     [finding, *_root] = json.loads(capsys.readouterr().out)["findings"]
     assert (finding["id"], "FileNotFoundError at " in finding["title"]) == ("config.broken", True)
-
-
-def test_a_terminal_that_lacks_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", screen)
-    print_report("正常 \udcff")
-    screen.seek(0)
-    assert screen.read() == "\\u6b63\\u5e38 \\udcff\n"

@@ -1,7 +1,8 @@
 """Findings about AuthMe's table as old versions and other programs leave it."""
 
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -58,6 +59,19 @@ def test_the_file_is_no_database_or_is_not_there_yet(doctor_case: DoctorCase) ->
     assert "not a database" in doctor_case.only_finding("table.missing").title
     file.unlink()
     assert "authme.db" in doctor_case.only_finding("table.missing").title
+
+
+@on_sqlite
+def test_a_file_that_another_program_locks_needs_no_backup(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    files = (doctor_case.game.authme_directory / "authme.db", doctor_case.state_dir / "companion.db")
+    for file, id in zip(files, ("table.missing", "database.away"), strict=True):
+        with closing(sqlite3.connect(file, isolation_level=None)) as editor:
+            editor.execute("PRAGMA journal_mode = DELETE")
+            editor.execute("BEGIN EXCLUSIVE")
+            [finding] = [finding for finding in doctor_case.findings() if finding.id == id]
+        assert finding.title.endswith("database is locked.")
+        assert finding.do.startswith("End the program that locks the file")
 
 
 def test_a_configured_column_is_missing(doctor_case: DoctorCase) -> None:
@@ -138,6 +152,16 @@ def test_a_name_is_in_mixed_case(doctor_case: DoctorCase) -> None:
     insert(doctor_case, "Alice", username="Alice")
     insert(doctor_case, "Bob")
     assert doctor_case.only_finding("table.mixed_case").title == "1 name is not in lower case in AuthMe’s table: Alice."
+
+
+def test_java_has_lower_cased_names_as_in_turkish(doctor_case: DoctorCase) -> None:
+    insert(doctor_case, "ISMAIL", username="ısmaıl")
+    insert(doctor_case, "Bill")
+    finding = doctor_case.only_finding("table.mixed_case")
+    assert finding.title == "1 name in AuthMe’s table has ı in place of I, as Java writes it in Turkish: ısmaıl."
+    assert "-Duser.language=en" in finding.do
+    doctor_case.game.change_authme({"settings.restrictions.allowedNicknameCharacters": "[a-zA-Zığüşöç]*"})
+    assert [it.id for it in doctor_case.findings()] != ["table.mixed_case"], "players may have it in their names"
 
 
 def test_a_name_is_there_twice(doctor_case: DoctorCase) -> None:

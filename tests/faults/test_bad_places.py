@@ -60,6 +60,31 @@ def test_a_read_only_state_directory_is_told_at_the_first_start(
     assert "Read-only file system" in said
 
 
+# --- the game's files ---
+
+
+def test_a_plugins_config_that_breaks_stops_neither_a_run_nor_the_next_start(
+    daemon: MakeDaemon, authme: AuthMeLike, game_server: GameServer
+) -> None:
+    """AuthMe itself stops the game server at such a config, and until then runs with the values from before."""
+    authme.register(OLIVIA["username"], OLIVIA["password"])
+    intact = game_server.authme_config.read_bytes()
+    place = daemon(GENEROUS).start()
+    game_server.authme_config.write_bytes(b"DataSource:\n    mySQLPassword: 's3cret\n")
+    assert place.wait_for_log("has changed but cannot be used; the old values stay", 10), words_of(place)
+    place.stop()
+    place.start()
+    assert "config.yml cannot be used; the values of before stay" in words_of(place)
+    assert "s3cret" not in words_of(place)
+    assert place.post("/api/login", OLIVIA).status == 200
+    game_server.authme_config.write_bytes(intact + "# 数据库\n".encode("gbk"))
+    told = len(place.log)
+    place.stop()
+    place.start()
+    assert "cannot be used" not in "\n".join(place.log[told:])
+    assert place.post("/api/login", OLIVIA).status == 200
+
+
 @pytest.fixture
 def small(daemon: MakeDaemon, authme: AuthMeLike, tmp_path: Path) -> Daemon:
     """A daemon whose state directory has two megabytes."""

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 from collections.abc import Iterator
 from copy import deepcopy
 from datetime import timedelta
@@ -33,12 +34,13 @@ from regsvc.team_chat.platform import Card, MessageGone, Platform
 from regsvc.team_chat.telegram import Telegram
 from tests.support.manual_clock import ManualClock
 from tests.support.peers import onebot as onebot_peer
-from tests.support.peers.http_peer import HttpPeer
+from tests.support.peers.http_peer import HttpPeer, body_of
 from tests.support.services import OLIVIA, MakeServices, ServiceHarness
 
 NAMED = (Drop, TemporaryFailure, PermanentFailure, MessageGone)
+EXAMPLES = max(40, int(os.environ.get("COMPANION_FUZZ_REQUESTS", "0")) // 50)  # `make fuzz` tries ten times as many
 FUZZ = settings(
-    max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 NAMES = ["id", "type", "user", "data", "message", "components", "component", "value", "result", "from", "chat", "text"]
 ODD: list[Any] = [None, True, [], {}, [None], {"id": None}, 0, -1, 0.5, 1e308, 2**53, 2**63, 10**40]
@@ -94,6 +96,7 @@ class AnyReply(HttpPeer):
         return handler
 
     def respond(self, handler: BaseHTTPRequestHandler) -> None:
+        body_of(handler)  # what is left unread resets the connection
         found: Any = next((reply for end, reply in self.replies.items() if handler.path.endswith(end)), {})
         body = found if isinstance(found, bytes) else json.dumps(found).encode()
         handler.send_response_only(self.status)

@@ -35,7 +35,7 @@ from tests.support.stack import Stack
 
 REQUESTS = int(os.environ.get("COMPANION_FUZZ_REQUESTS", "300"))
 SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
-STREAMS = {"/events"}  # never end; tests/api/test_events.py is theirs
+STREAMS = {"/events"}  # never end; tests/api/test_event_streams.py is theirs
 
 
 def takes_anything(route: Route) -> bool:

@@ -9,15 +9,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import get_args
 
 import msgspec
 import pytest
 
+from regsvc.app import routes
 from regsvc.app.routes import ROUTES
 from regsvc.cli import serve
 from regsvc.http.messages import Output
 from regsvc.http.route import Access
+from regsvc.legacy.routes import ALIASES
 from tests.house_rules.sources import PRODUCT, ROOT, TESTS, name_of, nodes_of, text_of, tree_of
 
 LONGEST_FUNCTION = 60
@@ -282,19 +285,44 @@ def test_the_sample_config_is_current() -> None:
 
 
 def test_every_route_has_a_test() -> None:
-    """`/api/admin/user/ban` has `test_admin_user_ban.py` below `tests/api`; second names have `test_aliases.py`."""
-    aliases = import_module("regsvc.legacy.routes").ALIASES
-    paths = {route.path for route in import_module("regsvc.app.routes").ROUTES} - aliases.keys()
-    assert paths
-    files = {file.stem for file in (ROOT / "tests" / "api").rglob("test_*.py")}
-    assert not {path for path in paths if expected_test_file(path) not in files}
-    tested = (ROOT / "tests" / "api" / "test_aliases.py").read_text(encoding="utf-8")
-    assert not [alias for alias in aliases if f'{alias}"' not in tested]
+    """A test file of its feature names its path: for the routes of `users/notes.py` that is `tests/api/test_notes.py`.
+
+    Further files of a feature begin with that name. Second names of routes have `test_aliases.py`.
+    """
+    modules = [
+        module for module in vars(routes).values() if isinstance(module, ModuleType) and hasattr(module, "ROUTES")
+    ]
+    features = {route.path: feature_of(module.__name__) for module in modules for route in module.ROUTES}
+    assert features.keys() == {route.path for route in ROUTES} - ALIASES.keys()
+    named: dict[str, set[str]] = defaultdict(set)
+    for file in (ROOT / "tests" / "api").rglob("test_*.py"):
+        name = file.stem.removeprefix("test_")
+        of_it = [feature for feature in features.values() if f"{name}_".startswith(f"{feature}_")]
+        if of_it:
+            named[max(of_it, key=len)] |= texts_in(file)
+    assert not {path: feature for path, feature in features.items() if path not in named[feature]}
+    tested = text_of(ROOT / "tests" / "api" / "test_aliases.py")
+    assert not [alias for alias in ALIASES if f'{alias}"' not in tested]
 
 
-def expected_test_file(path: str) -> str:
-    words = re.findall(r"[a-z0-9]+", path.removeprefix("/api").lower())
-    return f"test_{'_'.join(words)}"
+def feature_of(module: str) -> str:
+    """Return the last word of the name that says which feature it is; a folder below a layer's is one feature."""
+    layer, *inner = module.split(".")[1:]
+    return inner[-2] if len(inner) > 1 else layer if inner[-1] == "service" else inner[-1]
+
+
+def texts_in(file: Path) -> set[str]:
+    """Return the texts in a test file, and in what it imports from `tests/support` by name."""
+    nodes = [*nodes_of(file)]
+    for node in nodes_of(file):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("tests.support."):
+            names = {alias.name for alias in node.names}
+            for line in tree_of(ROOT / f"{str(node.module).replace('.', '/')}.py").body:
+                if isinstance(line, ast.Assign) and names & {
+                    it.id for it in ast.walk(line) if isinstance(it, ast.Name)
+                }:
+                    nodes += ast.walk(line)
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def test_patterns_match_whole_texts() -> None:

@@ -10,6 +10,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -283,7 +284,7 @@ def names_of_base_classes() -> set[str]:
     return {
         name
         for own in classes_of_ours()
-        for name in set(re.findall(r"\b_[a-z]\w+", inspect.getsource(own)))
+        for name in set(re.findall(r"\b_[a-z]\w+", source_of(own)))
         for base in own.__mro__
         if base.__module__.split(".")[0] in packages() and name in own_private_names(base)
     }
@@ -302,10 +303,26 @@ def packages() -> frozenset[str]:
     return frozenset({"tornado", "peewee", "pymysql", "prometheus_client", "aiosmtplib", "yaml", "jwt", "passlib"})
 
 
+def source_of(kind: type) -> str:
+    """Return the source of a class, with that of its namesakes in the module."""
+    return classes_in(kind.__module__)[kind.__name__]
+
+
+@cache
+def classes_in(module: str) -> dict[str, str]:
+    """Return the source of each class by its name: `inspect` would parse the module again for each."""
+    text = inspect.getsource(sys.modules[module])
+    lines, found = text.splitlines(), defaultdict[str, str](str)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef):
+            found[node.name] += "\n".join(lines[node.lineno - 1 : node.end_lineno]) + "\n"
+    return found
+
+
 @cache
 def own_private_names(kind: type) -> frozenset[str]:
     """Return the private methods and attributes that this very class has."""
-    attributes = re.findall(r"self\.(_[a-z]\w+)", inspect.getsource(kind))
+    attributes = re.findall(r"self\.(_[a-z]\w+)", source_of(kind))
     return frozenset(name for name in {*vars(kind), *attributes} if is_private(name) and not name.startswith("__"))
 
 

@@ -4,8 +4,10 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 from email import message_from_bytes
+from email.header import decode_header, make_header
 from email.message import EmailMessage
 from email.policy import default as modern_policy
+from email.utils import getaddresses
 from html import escape
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.i18n import Translated
 from regsvc.database.models import User, Verification
 from regsvc.notifications.delivery import Drop
+from regsvc.notifications.mail.backends import SmtpAccount, SmtpBackend
 from regsvc.notifications.mail.queue import UserMail
 from regsvc.notifications.mail.renderer import MAILS, BrokenTemplate, RenderedMail, load_mail_templates
 from regsvc.web.pages import PAGE_TABLE
@@ -24,6 +27,7 @@ from tests.support.database_fixtures import MakeUser
 from tests.support.each import assert_each
 from tests.support.mail_parts import ALICE, CALLER, MailHarness
 from tests.support.manual_clock import ManualClock
+from tests.support.peers.smtp import MailServer
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -363,6 +367,57 @@ def test_addresses_of_all_kinds_stand_in_the_header(mail_harness: MailHarness, r
     address: EmailAddress = parse_email(recipient)
     message = mail_harness.renderer.compose("mail_test", address, "en", {})
     assert [to.addr_spec for to in message["To"].addresses] == [address.envelope]
+
+
+NAMES = [
+    "Survival, hard",
+    'Craft: the "best"',
+    "A (new) world",
+    "play@example.org",
+    "<b>",
+    "back\\slash",
+    "semi; [MC] #1.",
+    "It's ours",
+    '"',
+    "Ünïcödé, e.g.",
+    "服务器",
+    "😀 fun",
+]
+LONG = [name + ", with a name that is longer than one line of a header can be" * 2 for name in NAMES]
+
+
+@pytest.mark.parametrize("sender", ["companion@example.org", f"n@{'d' * 60}.example.org", "rita@bücher.example"])
+async def test_no_name_hides_or_adds_an_address(
+    our_database: Database, clock: ManualClock, smtp: MailServer, sender: str
+) -> None:
+    """Names of servers and of senders: mail servers refuse a From that is no address, or several."""
+    backend = SmtpBackend(sender, SmtpAccount(smtp.host, smtp.port, "none"))
+    address, contact = parse_email(sender).envelope, f"contact@{'c' * 63}.bücher.example"
+
+    async def check(name: str, written: str) -> None:
+        mail_harness = MailHarness(our_database, clock, sender=written, name=name)
+        mail_harness.server = replace(mail_harness.server, contact=contact)
+        await backend.send(mail_harness.renderer.compose("mail_test", ALICE, "en", {}), ALICE)
+        letter = smtp.letters[-1]
+        raw = message_from_bytes(letter.content)
+        found = {it: getaddresses([re.sub(r"\r\n", "", str(raw[it]))]) for it in ("From", "To", "Reply-To")}
+        assert {it: [address for _name, address in listed] for it, listed in found.items()} == {
+            "From": [address],
+            "To": [ALICE.envelope],
+            "Reply-To": [parse_email(contact).envelope],
+        }
+        assert str(make_header(decode_header(found["From"][0][0]))) == name
+        assert [letter.sender, *(it.addr_spec for it in letter.message["From"].addresses)] == [address, address]
+        assert name in str(letter.subject)
+        assert max(map(len, letter.content.splitlines())) <= 998
+
+    for name in [*NAMES, *LONG]:
+        await check(name, sender)
+        if not {*name} & {*'<>"\\'}:
+            await check(name, f"{name} <{sender}>")
+        if not {*name} & {*"<>"}:
+            quoted = re.sub(r'(["\\])', r"\\\1", name)
+            await check(name, f'"{quoted}" <{sender}>')
 
 
 def test_a_host_writes_his_own_words(our_database: Database, clock: ManualClock, tmp_path: Path) -> None:

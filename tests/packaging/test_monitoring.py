@@ -22,7 +22,7 @@ from tests.support.unit_file import UnitFile
 from tests.support.watching import scrape
 
 ALERTS = REPOSITORY / "packaging" / "monitoring" / "alerts.yml"
-ALERT_TESTS = Path(__file__).with_name("alerts.test.yml")
+ALERT_TESTS = [Path(__file__).with_name(name) for name in ("alerts.test.yml", "alerts_of_days.test.yml")]
 SYSTEMD = REPOSITORY / "systemd"
 DASHBOARD = "packaging/monitoring/grafana.json"
 
@@ -51,14 +51,15 @@ def metrics_in(expression: str) -> set[str]:
 
 
 def test_promtool_accepts_the_alerts_and_each_fires_for_its_trouble_alone() -> None:
-    command = [find_program("promtool"), "test", "rules", str(ALERT_TESTS)]
+    command = [find_program("promtool"), "test", "rules", *map(str, ALERT_TESTS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_alert_is_tested() -> None:
     rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["rules"]
-    tested = set(re.findall(r'alertname="(\w+)"', ALERT_TESTS.read_text(encoding="utf-8")))
+    texts = "".join(file.read_text(encoding="utf-8") for file in ALERT_TESTS)
+    tested = set(re.findall(r'alertname="(\w+)"', texts))
     assert {rule["alert"] for rule in rules} == tested
 
 

@@ -4,12 +4,12 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.config.sections import Config
@@ -18,7 +18,7 @@ from regsvc.core.errors import ApplicationNotFound, DatabaseUnavailable, TooMany
 from regsvc.registration.applications.status import (
     MAX_STREAMS,
     MAX_STREAMS_PER_APPLICATION,
-    ApplicationStatus,
+    ApplicationReply,
     ApplicationStreams,
 )
 from tests.support.event_harness import NEVER, SOON, TIMEOUT
@@ -26,7 +26,7 @@ from tests.support.live_api import LiveApi, make_features
 
 PATH = "/api/application/events"
 
-WAITING = ApplicationStatus(
+WAITING = ApplicationReply(
     username="Alice",
     email="alice@example.org",
     status="pending",
@@ -53,17 +53,17 @@ class StoredApplications:
     """Applications in memory, by token, and which tokens each load asked for."""
 
     def __init__(self) -> None:
-        self.statuses: dict[str, ApplicationStatus] = {}
+        self.statuses: dict[str, ApplicationReply] = {}
         self.loads: list[list[str]] = []
         self.is_loaded = asyncio.Event()
         self.is_away = False
 
-    async def find(self, token: str) -> ApplicationStatus:
+    async def find(self, token: str) -> ApplicationReply:
         if token not in self.statuses:
             raise ApplicationNotFound
         return self.statuses[token]
 
-    async def find_all(self, tokens: Sequence[str]) -> dict[str, ApplicationStatus]:
+    async def find_all(self, tokens: Sequence[str]) -> dict[str, ApplicationReply]:
         self.loads.append(list(tokens))
         self.is_loaded.set()
         if self.is_away:
@@ -90,7 +90,7 @@ def subscriber(network: int, at_home: int = 0) -> Caller:
     return Caller(f"2001:db8:{network}:{at_home}::1", f"2001:db8:{network}:{at_home}::/64", "en", "request")
 
 
-async def following(statuses: AsyncIterator[ApplicationStatus | None]) -> ApplicationStatus | None:
+async def following(statuses: AsyncIterator[ApplicationReply | None]) -> ApplicationReply | None:
     return await asyncio.wait_for(anext(statuses), TIMEOUT)
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from regsvc.accounts.password_changes import HandedOverLink
+from regsvc.accounts.password_changes import PasswordLinkReply
 from regsvc.auth.entitlement import Principal
 from regsvc.core import errors
 from regsvc.core.rights import EVERYTHING
@@ -55,11 +55,11 @@ def outcomes(replies: list[Reply]) -> Counter[tuple[int, object]]:
     return Counter((reply.status, reply.json.get("code")) for reply in replies)
 
 
-def make_link(services: ServiceHarness, name: str) -> HandedOverLink:
-    return services.app.worker.run_here(services.app.password_mails.create_link, name, HOST)
+def make_link(services: ServiceHarness, name: str) -> PasswordLinkReply:
+    return services.app.worker.run_here(services.app.password_mails.create_link, name, HOST)[0]
 
 
-def reset(services: ServiceHarness, link: HandedOverLink, password: str = NEW) -> None:
+def reset(services: ServiceHarness, link: PasswordLinkReply, password: str = NEW) -> None:
     token = link.link.partition("#token=")[2]
     asyncio.run(services.app.password_changes.reset(token, password, CALLER))
 

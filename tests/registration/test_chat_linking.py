@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from regsvc.accounts.chat import linking
-from regsvc.accounts.chat.linking import AuthorizationResponse, ChatLinking, LinkResult, LinkStart
+from regsvc.accounts.chat.linking import BeginChatLinkReply, ChatCallbackReply, ChatLinking
 from regsvc.accounts.chat.provider import Initiator
 from regsvc.core.errors import BadCredentials, InvalidState, Overloaded, ProviderUnavailable, TotpRequired
 from regsvc.database.models import ChatLink, ChatRequest
@@ -41,16 +41,16 @@ def chat(services: ServiceHarness) -> ChatLinking:
     return chat
 
 
-def agree(server: OAuthServer, begun: LinkStart, person: ChatPerson) -> AuthorizationResponse:
-    """Return the callback's query for a person who consents."""
+def agree(server: OAuthServer, begun: BeginChatLinkReply, person: ChatPerson) -> tuple[str, str]:
+    """Return state and code of the callback for a person who consents."""
     request = PlatformRequest("GET", begun.auth_url, query_of(begun.auth_url), {})
     answer = query_of(server.platform.authorize(request, person).headers["Location"])
-    return AuthorizationResponse(answer["state"], answer["code"])
+    return answer["state"], answer["code"]
 
 
-async def link(chat: ChatLinking, server: OAuthServer, person: ChatPerson) -> LinkResult:
+async def link(chat: ChatLinking, server: OAuthServer, person: ChatPerson) -> ChatCallbackReply:
     begun = await chat.begin(None, None, CALLER)
-    return await chat.finish(agree(server, begun, person), Initiator([begun.link_token]), CALLER)
+    return await chat.finish(*agree(server, begun, person), Initiator([begun.link_token]), CALLER)
 
 
 def test_the_clock_ends_what_waits_and_the_job_removes_it(
@@ -61,7 +61,7 @@ def test_the_clock_ends_what_waits_and_the_job_removes_it(
     answer = agree(server, begun, ChatPerson("2", "bob"))
     clock.advance(minutes=10)
     with pytest.raises(InvalidState):
-        asyncio.run(chat.finish(answer, Initiator([begun.link_token]), CALLER))
+        asyncio.run(chat.finish(*answer, Initiator([begun.link_token]), CALLER))
     services.app.purge_expired()
     assert (ChatRequest.select().count(), ChatLink.select().count()) == (0, 1)
     clock.advance(minutes=50)
@@ -76,8 +76,8 @@ def test_a_link_that_lasts_through_a_restart(
     answer = agree(server, begun, ChatPerson("1", "alice"))
     services.restart()
     again = services.app.chat
-    finished = asyncio.run(again.finish(answer, Initiator([begun.link_token]), CALLER))
-    assert (finished.account.id, finished.is_claimed) == ("1", False)
+    finished = asyncio.run(again.finish(*answer, Initiator([begun.link_token]), CALLER))
+    assert (finished.user.id, finished.claimed) == ("1", False)
 
 
 def test_a_session_that_ends_while_the_platform_is_asked_links_nothing(
@@ -95,7 +95,7 @@ def test_a_session_that_ends_while_the_platform_is_asked_links_nothing(
 
     answer = agree(server, begun, ChatPerson("1", "alice"))
     with server.fault("/users/@me", log_out_meanwhile), pytest.raises(InvalidState):
-        asyncio.run(chat.finish(answer, Initiator([begun.link_token]), CALLER))
+        asyncio.run(chat.finish(*answer, Initiator([begun.link_token]), CALLER))
     assert services.app.chat_links.find_of(alice.id) is None
     assert ChatLink.select().count() == 0
 
@@ -132,9 +132,9 @@ async def test_only_so_many_wait_for_the_platform_at_a_time(
         begun = await chat.begin(None, None, CALLER)
         answer = agree(server, begun, ChatPerson("3", "bob"))
         with pytest.raises(Overloaded):
-            await chat.finish(answer, Initiator([begun.link_token]), CALLER)
+            await chat.finish(*answer, Initiator([begun.link_token]), CALLER)
         may_go_on.set()
         outcomes = await asyncio.gather(*waiting, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [ProviderUnavailable, ProviderUnavailable]
         server.mend("/token")
-        assert (await chat.finish(answer, Initiator([begun.link_token]), CALLER)).account.username == "bob"
+        assert (await chat.finish(*answer, Initiator([begun.link_token]), CALLER)).user.username == "bob"

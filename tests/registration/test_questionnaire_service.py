@@ -13,7 +13,7 @@ from regsvc.core.addresses import Caller
 from regsvc.core.errors import InvalidAnswer, NotEnabled, QuestionnaireRequired, RateLimited
 from regsvc.database.models import RateLimitWindow, StoredQuestionnaire
 from regsvc.registration.questionnaire.questions import Answer
-from regsvc.registration.questionnaire.service import SubmittedAnswers, Submitter
+from regsvc.registration.questionnaire.service import SubmitQuestionnaireReply, Submitter
 from regsvc.registration.registration import RegistrationRequest
 from regsvc.users.user_details import AnsweredQuestion
 from tests.support.manual_clock import ManualClock
@@ -64,7 +64,9 @@ def make_services(make_services: MakeServices, tmp_path: Path) -> MakeServices:
     return make
 
 
-def submit(services: ServiceHarness, answers: Mapping[str, Answer], caller: Caller = CALLER) -> SubmittedAnswers:
+def submit(
+    services: ServiceHarness, answers: Mapping[str, Answer], caller: Caller = CALLER
+) -> SubmitQuestionnaireReply:
     return asyncio.run(services.app.questionnaires.submit(answers, Submitter(caller)))
 
 
@@ -93,7 +95,7 @@ def test_answers_that_break_a_rule_are_not_kept_and_cost_nothing(make_services: 
         with pytest.raises(InvalidAnswer):
             submit(services, {})
     assert kept() == 0
-    assert submit(services, RIGHT).is_passed
+    assert submit(services, RIGHT).passed
 
 
 def test_after_a_failed_attempt_the_client_has_to_wait(services: ServiceHarness, clock: ManualClock) -> None:
@@ -103,9 +105,9 @@ def test_after_a_failed_attempt_the_client_has_to_wait(services: ServiceHarness,
         with pytest.raises(RateLimited) as refused:
             submit(services, answers)
         assert refused.value.facts == {"remainingSeconds": 200}
-    assert submit(services, RIGHT, NEIGHBOUR).is_passed
+    assert submit(services, RIGHT, NEIGHBOUR).passed
     clock.advance(seconds=200)
-    assert submit(services, RIGHT).is_passed
+    assert submit(services, RIGHT).passed
 
 
 def test_the_wait_survives_a_restart(services: ServiceHarness, clock: ManualClock) -> None:
@@ -115,13 +117,13 @@ def test_the_wait_survives_a_restart(services: ServiceHarness, clock: ManualCloc
         submit(services, RIGHT)
     clock.advance(minutes=5)
     services.app.purge_expired()
-    assert submit(services, RIGHT).is_passed
+    assert submit(services, RIGHT).passed
 
 
 def test_a_host_may_do_without_the_wait(make_services: MakeServices) -> None:
     services = make_services(questionnaire__retry_after="0 seconds")
     submit(services, WRONG)
-    assert not submit(services, WRONG).is_passed
+    assert not submit(services, WRONG).passed
 
 
 @pytest.mark.every_database
@@ -129,7 +131,7 @@ async def test_of_many_failed_attempts_at_once_one_counts(services: ServiceHarne
     outcomes = await asyncio.gather(
         *(services.app.questionnaires.submit(WRONG, SUBMITTER) for number in range(20)), return_exceptions=True
     )
-    assert sum(isinstance(outcome, SubmittedAnswers) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, SubmitQuestionnaireReply) for outcome in outcomes) == 1
     assert sum(isinstance(outcome, RateLimited) for outcome in outcomes) == 19
     assert kept() == 1
 
@@ -144,11 +146,11 @@ def test_many_proven_addresses_behind_one_client_may_fail_at_once(services: Serv
         assert row is not None
         proofs.append(codes.prove(email, "register", codes.code_of(row), CALLER))
 
-    async def submit_all() -> list[SubmittedAnswers]:
+    async def submit_all() -> list[SubmitQuestionnaireReply]:
         submit_to = services.app.questionnaires.submit
         return await asyncio.gather(*(submit_to(WRONG, Submitter(CALLER, proof)) for proof in proofs))
 
-    assert not any(submitted.is_passed for submitted in asyncio.run(submit_all()))
+    assert not any(submitted.passed for submitted in asyncio.run(submit_all()))
     with pytest.raises(RateLimited):
         submit(services, RIGHT)
 
@@ -170,7 +172,7 @@ def test_nobody_fills_the_table(make_services: MakeServices, clock: ManualClock)
     clock.advance(minutes=11)
     services.app.purge_expired()
     assert kept() == 0
-    assert submit(services, RIGHT).is_passed
+    assert submit(services, RIGHT).passed
 
 
 # --- registering ---
@@ -248,7 +250,7 @@ def test_where_nobody_reviews_who_passed_may_play_at_once(make_services: MakeSer
 def test_an_answer_in_words_has_to_be_read_even_where_nobody_reviews(make_services: MakeServices) -> None:
     services = make_services(QUESTIONS + TEXT, registration__approval=False)
     submitted = submit(services, RIGHT | WORDS)
-    assert (submitted.is_passed, submitted.requires_review) == (True, True)
+    assert (submitted.passed, submitted.manual_review_required) == (True, True)
     assert register(services, "Alice", submitted.token) == "pending"
     result = services.app.questionnaire_results.find_of(services.user("Alice").id)
     assert result is not None
@@ -261,9 +263,9 @@ def test_an_answer_in_words_has_to_be_read_even_where_nobody_reviews(make_servic
 
 def test_who_could_not_pass_with_all_points_of_the_words_has_failed(make_services: MakeServices) -> None:
     services = make_services(QUESTIONS + TEXT)
-    assert submit(services, NEARLY | WORDS).requires_review
+    assert submit(services, NEARLY | WORDS).manual_review_required
     failed = submit(services, WRONG | WORDS)
-    assert (failed.is_passed, failed.requires_review) == (False, False)
+    assert (failed.passed, failed.manual_review_required) == (False, False)
 
 
 @pytest.fixture
@@ -285,7 +287,7 @@ def scoring_services(make_services: MakeServices, service: ScoringService) -> Se
 
 def test_a_service_that_scores_them_spares_the_reader(scoring_services: ServiceHarness) -> None:
     submitted = submit(scoring_services, NEARLY | WORDS)
-    assert (submitted.score, submitted.is_passed, submitted.requires_review) == (60, True, False)
+    assert (submitted.score, submitted.passed, submitted.manual_review_required) == (60, True, False)
     assert register(scoring_services, "Alice", submitted.token) == "approved"
     result = scoring_services.app.questionnaire_results.find_of(scoring_services.user("Alice").id)
     assert result is not None
@@ -296,7 +298,7 @@ def test_a_service_that_scores_them_spares_the_reader(scoring_services: ServiceH
 def test_too_few_points_from_the_service_fail(scoring_services: ServiceHarness, service: ScoringService) -> None:
     service.reply = score_reply(19)
     failed = submit(scoring_services, NEARLY | WORDS)
-    assert (failed.score, failed.is_passed, failed.requires_review) == (59, False, False)
+    assert (failed.score, failed.passed, failed.manual_review_required) == (59, False, False)
     with pytest.raises(RateLimited):
         submit(scoring_services, RIGHT)
 
@@ -308,7 +310,7 @@ def test_a_service_that_fails_leaves_it_to_the_reader(
     service.reply = said
     service.release()  # where nothing is replied the connection ends
     submitted = submit(scoring_services, NEARLY | WORDS)
-    assert (submitted.score, submitted.is_passed, submitted.requires_review) == (40, True, True)
+    assert (submitted.score, submitted.passed, submitted.manual_review_required) == (40, True, True)
     assert register(scoring_services, "Alice", submitted.token) == "pending"
 
 
@@ -341,7 +343,7 @@ async def test_a_failure_while_others_of_the_client_are_being_scored_counts_for_
     submit = scoring_services.app.questionnaires.submit
     waiting = asyncio.create_task(submit(NEARLY | WORDS, SUBMITTER))
     await asyncio.to_thread(service.wait_for_requests, 1)
-    assert not (await submit(WRONG, SUBMITTER)).is_passed
+    assert not (await submit(WRONG, SUBMITTER)).passed
     service.release()
     with pytest.raises(RateLimited):
         await waiting

@@ -156,7 +156,7 @@ def test_players_are_told_what_they_can_join(written: str, shown: str | None) ->
 
 
 @pytest.mark.parametrize(
-    "written", ["", ":25565", "a:0", "a:65536", "a:b", "::1", "[::1", "[a]", "http://a/", "a b", "u@a", "a:1:2"]
+    "written", ["", ":25565", "a:0", "a:65536", "a:b", "[::1", "[a]", "http://a/", "a b", "u@a", "a:1:2"]
 )
 def test_what_is_no_address_is_refused_with_an_example(written: str) -> None:
     with pytest.raises(ValueError, match=r"play\.example\.org"):

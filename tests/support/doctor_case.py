@@ -22,7 +22,7 @@ NOT_DURABLE = "database.not_durable"
 RCON_PASSWORD = "a long one, 5f1c0e"
 
 
-def port_closed(url: str) -> bytes | None:
+def port_closed(url: str, proxies: object = ()) -> bytes | None:
     raise PortClosed
 
 

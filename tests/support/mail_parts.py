@@ -69,12 +69,13 @@ class MailHarness:
         templates: Path | None = None,
         *,
         sender: str = "companion@example.org",
+        name: str = "Example Craft",
         guesses: Sequence[RateLimit] = (),
         game_address: str = "play.example.org",
         has_own_pages: bool = True,
         languages: Sequence[str] = (),
     ) -> None:
-        self.server = ServerSection(name="Example Craft")
+        self.server = ServerSection(name=name)
         secrets = DerivedSecrets(INSTALLATION_KEY)
         self.clock = clock
         self.codes = VerificationCodes(

@@ -4,6 +4,8 @@ The migrator itself creates them once in every test process; later tests get a c
 MariaDB and a tenth on SQLite. `tests/house_rules/test_support.py` compares a copy with the migrator's work.
 """
 
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -16,12 +18,18 @@ from regsvc.database.engine import open_database
 from regsvc.database.migrator import migrate
 from regsvc.database.models import bind_models
 from tests.support.manual_clock import ManualClock
-from tests.support.peers.mariadb import Database
+from tests.support.peers.mariadb import Database, MariaDBServer
 
 TIMEOUT = timedelta(seconds=20)
+CHANGES = ("alter", "create", "drop", "rename", "truncate", "grant", "revoke")
+"""Words in the names of the server's counters of statements that change tables or rights."""
 
 _copied: dict[int, tuple[str, ...]] = {}
 """By the server's port: the statements that create the tables in an empty schema."""
+
+
+_lent: dict[Database, "SpareSchema"] = {}
+"""Schemas that are on loan, and have our tables already."""
 
 
 def fill_file(path: Path) -> None:
@@ -32,7 +40,10 @@ def fill_file(path: Path) -> None:
 
 
 def fill_schema(schema: Database) -> None:
-    """Create the tables, views and triggers in an empty schema."""
+    """Create the tables, views and triggers in an empty schema; one on loan has them."""
+    if schema in _lent:
+        _lent[schema].begin()
+        return
     ours = open_database(schema.url, TIMEOUT)
     with ours.connection_context():
         statements = _copied.get(schema.port)
@@ -45,6 +56,70 @@ def fill_schema(schema: Database) -> None:
             cursor.execute("SET foreign_key_checks = 0")  # the tables are created in alphabetical order
             for statement in statements:
                 cursor.execute(statement)
+
+
+class SpareSchema:
+    """A schema with our tables that one test after the other borrows: to empty it takes a third of making another.
+
+    One in which the test may have changed tables or rights, by the server's own counters, is dropped.
+    """
+
+    def __init__(self, server: MariaDBServer) -> None:
+        self._server = server
+        self._spare: tuple[Database, ExitStack] | None = None
+        self._changes: object = None
+
+    @contextmanager
+    def lent(self) -> Iterator[Database]:
+        """Lend it to a test that creates at most AuthMe's table before it calls `fill_schema`."""
+        schema, held = self._spare or self._make()
+        self._spare = None
+        self._changes = None
+        _lent[schema] = self
+        with held:
+            yield schema
+            del _lent[schema]
+            schema.close_connections()
+            if self._changes == self._count_changes():
+                self._empty(schema)
+                self._spare = schema, held.pop_all()
+
+    def begin(self) -> None:
+        """Note the changes of tables and rights before those of the test."""
+        self._changes = self._count_changes()
+
+    def close(self) -> None:
+        if self._spare is not None:
+            self._spare[1].close()
+
+    def _make(self) -> tuple[Database, ExitStack]:
+        held = ExitStack()
+        schema = held.enter_context(self._server.fresh_database())
+        fill_schema(schema)
+        return schema, held
+
+    def _count_changes(self) -> object:
+        counters = self._server.ask_as_root("SHOW GLOBAL STATUS LIKE 'Com\\_%'")
+        return [counter for counter in counters if any(word in str(counter[0]) for word in CHANGES)]
+
+    def _empty(self, schema: Database) -> None:
+        """Empty our tables, so that their numbers begin with 1, and drop AuthMe's."""
+        tables = (
+            "SELECT table_name, auto_increment FROM information_schema.tables"
+            " WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' AND table_name <> 'regsvc_migration'"
+        )
+        with closing(self._server.connect_as_root()) as connection, connection.cursor() as cursor:
+            cursor.execute("SET foreign_key_checks = 0")
+            cursor.execute(f"USE `{schema.name}`")
+            cursor.execute(tables)
+            numbers = dict(cursor.fetchall())
+            ours = [name for name in numbers if name.startswith("regsvc_")]
+            for name in numbers.keys() - ours:
+                cursor.execute(f"DROP TABLE `{name}`")
+            cursor.execute(" UNION ALL ".join(f"SELECT '{it}' WHERE EXISTS (SELECT 1 FROM `{it}`)" for it in ours))
+            used = {name for (name,) in cursor.fetchall()} | {name for name in ours if (numbers[name] or 1) > 1}
+            for name in used:
+                cursor.execute(f"TRUNCATE TABLE `{name}`")
 
 
 @cache

@@ -230,6 +230,7 @@ def _become(command: dict[str, Any]) -> None:
     if command["umask"] is not None:
         os.umask(command["umask"])
     os.chdir(command["directory"])
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - the one there remembers another file
     sys.argv = [str(PROGRAM), *command["arguments"]]
     try:
         runpy.run_path(str(PROGRAM), run_name="__main__")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from regsvc.accounts.email_addresses import EmailChangeResult
+from regsvc.accounts.email_addresses import UpdateUserReply
 from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.core import errors
 from regsvc.core.addresses import VerifiedSession
@@ -28,7 +28,7 @@ def code_for(services: ServiceHarness, email: str) -> str:
     return codes.code_of(issued)
 
 
-def change(services: ServiceHarness, name: str, email: str = NEW, code: str | None = None) -> EmailChangeResult:
+def change(services: ServiceHarness, name: str, email: str = NEW, code: str | None = None) -> UpdateUserReply:
     given = CodeOrProof(code or code_for(services, email))
     changes = services.app.email_changes
     return asyncio.run(changes.change_own(session_of(services, name), email, given, PASSWORD, CALLER))

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from regsvc.core.errors import UsernameTaken
-from regsvc.users.signals import Rejections
+from regsvc.users.signals import RejectionFields
 from regsvc.users.user_list import UserList
 from regsvc.users.user_query import UserQuery
 from tests.support.manual_clock import ManualClock
@@ -19,7 +19,7 @@ def users(services: ServiceHarness) -> UserList:
     return services.app.users
 
 
-def queue(users: UserList) -> dict[str, Rejections | None]:
+def queue(users: UserList) -> dict[str, RejectionFields | None]:
     return {entry.username: entry.rejections for entry in users.list_users(QUEUE).entries}
 
 
@@ -47,7 +47,7 @@ def test_a_rejection_typed_in_sql_frees_the_name_once_it_is_carried_out(services
 
 def test_who_comes_for_the_first_time_has_none(services: ServiceHarness, users: UserList) -> None:
     services.register("Alice")
-    assert queue(users) == {"Alice": Rejections(0, None, None)}
+    assert queue(users) == {"Alice": RejectionFields(0, None, None)}
 
 
 def test_by_name(services: ServiceHarness, users: UserList, clock: ManualClock) -> None:
@@ -57,7 +57,7 @@ def test_by_name(services: ServiceHarness, users: UserList, clock: ManualClock) 
     last_at = clock()
     clock.advance(days=1)
     services.register("ALICE", email="third@example.org")
-    assert queue(users) == {"ALICE": Rejections(2, last_at, "still too young")}
+    assert queue(users) == {"ALICE": RejectionFields(2, last_at, "still too young")}
 
 
 def test_by_address_under_whatever_name(services: ServiceHarness, users: UserList, clock: ManualClock) -> None:
@@ -66,7 +66,7 @@ def test_by_address_under_whatever_name(services: ServiceHarness, users: UserLis
     last_at = clock()
     services.register("Innocent", email="Mallory@Example.org")
     services.register("Alice")
-    assert queue(users) == {"Innocent": Rejections(1, last_at, "no"), "Alice": Rejections()}
+    assert queue(users) == {"Innocent": RejectionFields(1, last_at, "no"), "Alice": RejectionFields()}
 
 
 def test_a_rejection_by_both_counts_once(services: ServiceHarness, users: UserList) -> None:
@@ -89,7 +89,7 @@ def test_other_decisions_are_no_rejections(services: ServiceHarness, users: User
     services.decide("ban", "Alice")
     services.decide("delete", "Alice")
     services.register("Alice")
-    assert queue(users) == {"Alice": Rejections()}
+    assert queue(users) == {"Alice": RejectionFields()}
 
 
 def test_only_who_waits_is_told_of(services: ServiceHarness, users: UserList) -> None:

@@ -19,7 +19,7 @@ from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import KnownClient, PlayerAddress, Reader, Review, StoredQuestionnaire, User
 from regsvc.users.gates import Gates
 from regsvc.users.notes import Notes
-from regsvc.users.signals import FindAccounts, Signal, copy_addresses, find_nothing
+from regsvc.users.signals import FindAccounts, SignalFields, copy_addresses, find_nothing
 from regsvc.users.user_details import list_history
 from regsvc.users.user_list import UserList
 from regsvc.users.user_query import UserQuery
@@ -45,7 +45,7 @@ def arrive(make_user: MakeUser) -> Arrive:
     return arrive
 
 
-def queue(find_accounts: FindAccounts = find_nothing) -> dict[str, tuple[Signal, ...]]:
+def queue(find_accounts: FindAccounts = find_nothing) -> dict[str, tuple[SignalFields, ...]]:
     users = UserList(lambda name: False, Gates(True, lambda: False), find_accounts)
     return {entry.username: entry.signals for entry in users.list_users(UserQuery(status="pending")).entries}
 
@@ -224,7 +224,7 @@ def test_answers_in_a_tenth_of_the_usual_time(arrive: Arrive, clock: ManualClock
         answered(arrive(name), seconds, clock)
     signals = queue()
     assert signals == {
-        "Alice": (Signal("fast_answers", seconds=20, usual_seconds=204),),
+        "Alice": (SignalFields("fast_answers", seconds=20, usual_seconds=204),),
         "Bob": (),
         "Carla": (),
     }

@@ -10,7 +10,7 @@ from peewee import Database
 
 from regsvc.database.models import Review, User
 from regsvc.registration.applications import status
-from regsvc.registration.applications.status import DecidedOn, UsualWait, count_decided, find_oldest, find_places
+from regsvc.registration.applications.status import DecidedFields, UsualWait, count_decided, find_oldest, find_places
 from tests.support.database_fixtures import MakeUser
 from tests.support.manual_clock import ManualClock
 
@@ -127,7 +127,7 @@ def test_decisions_are_counted_by_the_days_of_the_host(
     decide_at(2031, 10, 27, 8, operator="registration")
     decide_at(2031, 10, 27, 8, operator="sync", transition="reject")
     counts = {21: (1, 0), 26: (1, 1), 27: (1, 0)}
-    expected = tuple(DecidedOn(date(2031, 10, day), *counts.get(day, (0, 0))) for day in range(21, 28))
+    expected = tuple(DecidedFields(str(date(2031, 10, day)), *counts.get(day, (0, 0))) for day in range(21, 28))
 
     statements = recorded(our_database, monkeypatch)
     assert count_decided(now, paris) == expected

@@ -163,7 +163,7 @@ def test_an_announcement_stays_away_once_it_was_dismissed(willow: LiveApi) -> No
 # --- Pages that do not exist ---
 
 
-@pytest.mark.parametrize(("path", "root"), [("/rules", ""), ("/register/", "../"), ("/a/b/c", "../../")])
+@pytest.mark.parametrize(("path", "root"), [("/rules", ""), ("/rules/", "../"), ("/a/b/c", "../../")])
 def test_people_get_a_page_that_leads_home(willow: LiveApi, path: str, root: str) -> None:
     reply = willow.request("GET", path, headers=AS_BROWSER)
     page = Page(reply)

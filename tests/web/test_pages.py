@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from urllib.parse import urljoin
 
 import pytest
 
@@ -139,7 +140,7 @@ def test_a_form_nobody_can_read_is_the_senders_fault(api: LiveApi) -> None:
 
 
 def test_a_page_that_is_not_there(api: LiveApi) -> None:
-    for path in ("/set-password/", "/web/", "/web/set-password.js", "/web/../pages.py"):
+    for path in ("/set-password//", "/web/", "/web/set-password.js", "/web/../pages.py"):
         assert api.request("GET", path).status == 404
 
 
@@ -376,3 +377,34 @@ def test_a_token_in_the_wrong_place_is_not_logged(api: LiveApi, caplog: pytest.L
     assert b"sesame" not in reply.content
     assert "/set-password" in caplog.text
     assert "sesame" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("path", "location"),
+    [
+        *((f"{page.path}/", f"..{page.path}") for page in PAGE_TABLE if page.path != "/"),
+        ("/register/?language=de&next=//evil.example.org", "../register?language=de&next=//evil.example.org"),
+    ],
+)
+def test_a_slash_at_the_end_leads_to_the_page(api: LiveApi, path: str, location: str) -> None:
+    for method in ("GET", "HEAD"):
+        reply = api.request(method, path)
+        assert (reply.status, reply.headers["Location"], reply.content) == (308, location, b"")
+    address = urljoin(f"https://play.example.org/mc{path}", location)
+    assert address.partition("?")[0] == f"https://play.example.org/mc{path.partition('?')[0].rstrip('/')}"
+
+
+@pytest.mark.parametrize(
+    "path", ["//evil.example.org/", "//register/", "/register//", "/%2Fevil.example.org/", "/.//register/", "//"]
+)
+def test_no_path_leads_to_another_server(api: LiveApi, path: str) -> None:
+    reply = api.request("GET", path)
+    assert (reply.status, reply.headers.get("Location")) == (404, None)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGE_TABLE if page.is_mailed], ids=lambda page: page.name)
+def test_a_link_scanner_gets_the_page_and_uses_up_nothing(api: LiveApi, page: WebPage) -> None:
+    """What a link proves is behind the #, which no scanner sends; the page's script sends it in a POST."""
+    sent = [api.request(method, f"{page.path}?utm_source=scanner") for method in ("HEAD", "GET", "GET")]
+    assert [reply.status for reply in sent] == [200] * 3
+    assert not any("Set-Cookie" in reply.headers for reply in sent)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlencode, urlsplit
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, structs
 from peewee import Database
 
 from regsvc.accounts.chat.provider import REQUEST_TIMEOUT, AuthorizationRequests, ChatProvider, Initiator, new_secret
@@ -52,7 +51,6 @@ from regsvc.http.messages import (
     Output,
     Password,
     Reply,
-    Request,
     Username,
     to_reply,
 )
@@ -67,19 +65,6 @@ ROUTES: Final = Routes()
 
 _UNUSED_ADDRESS = "@"
 """An address that no user has, so that an unknown name takes the same lookup as a known one."""
-
-
-@dataclass(frozen=True)
-class UnlinkProof:
-    """Proof of a request without an access token; the first field that is set counts.
-
-    `totp` goes with the password, where the player has a second factor.
-    """
-
-    password: str | None = field(default=None, repr=False)
-    totp: str | None = field(default=None, repr=False)
-    code_or_proof: CodeOrProof = NO_CODE_OR_PROOF
-    link_token: str | None = field(default=None, repr=False)
 
 
 def _find_user(username: str) -> User | None:
@@ -97,37 +82,17 @@ _MAX_CONCURRENT: Final = 32
 _MAX_CODE_LENGTH: Final = 2048
 
 
-@dataclass(frozen=True)
-class LinkStart:
-    """The provider's URL for the player, and the token that claims the resulting link. Both are secret."""
+class BeginChatLinkReply(Reply, frozen=True, kw_only=True):
+    """The page to send the player to, and the token that claims the link. The token is also set as a cookie."""
 
-    auth_url: str = field(repr=False)
-    link_token: str = field(repr=False)
-
-
-@dataclass(frozen=True)
-class AuthorizationResponse:
-    """The provider's authorization response (RFC 6749, 4.1.2); `error` is set where there is no code."""
-
-    state: str | None = field(default=None, repr=False)
-    code: str | None = field(default=None, repr=False)
-    error: str | None = None
+    auth_url: Annotated[
+        str, Meta(description="A page of the chat platform.", examples=["https://discord.com/oauth2/authorize?…"])
+    ]
+    link_token: LinkToken
 
 
-@dataclass(frozen=True)
-class LinkResult:
-    """A linked account; `is_claimed`: whether a user has it already."""
-
-    account: ChatAccount
-    is_claimed: bool
-
-
-@dataclass(frozen=True)
-class ChatStatus:
-    """Link state of a user; `account` is None for clients that may not see it."""
-
-    is_linked: bool
-    account: ChatAccount | None = None
+def _shown(account: ChatAccount | None) -> ChatAccountFields | UnsetType:
+    return UNSET if account is None else to_reply(ChatAccountFields, account)
 
 
 class ChatLinking:
@@ -158,18 +123,22 @@ class ChatLinking:
         self._limits_per_client = limits_per_client
         self._pending = 0
 
-    async def begin(self, username: str | None, session: VerifiedSession | None, caller: Caller) -> LinkStart:
+    async def begin(self, username: str | None, session: VerifiedSession | None, caller: Caller) -> BeginChatLinkReply:
         """Create an authorization request. Raises `RateLimited`.
 
         With the owner's own session the link is claimed at once; otherwise it stays unclaimed at first.
         """
         self._require_provider()
-        self._limits.hit_all(client_checks("chat.begin", caller.address, self._limits_per_client))
+        self._limits.hit_all(client_checks("chat.begin", caller.address, self._limits_per_client, is_hop=caller.is_hop))
         is_owners = session is not None and (username is None or name_key(username) == name_key(session.username))
         return await self._worker.run(self._begin, session.jti if session is not None and is_owners else None)
 
-    async def finish(self, response: AuthorizationResponse, initiator: Initiator, caller: Caller) -> LinkResult:
-        """Finish an authorization request. The state is spent in any case, except when shown by another initiator.
+    async def finish(
+        self, state: str | None, code: str | None, initiator: Initiator, caller: Caller, *, error: str | None = None
+    ) -> ChatCallbackReply:
+        """Finish an authorization request with the provider's response (RFC 6749, 4.1.2): a code, or an error.
+
+        The state is spent in any case, except when shown by another initiator.
 
         Raises `InvalidState`, `ChatDenied`, `ProviderUnavailable`, `ChatNotMember`, `ChatAccountTaken`, `InvalidField`
         without a code, `RateLimited` after too many accounts of the user, and `Overloaded`, which leaves the state
@@ -177,18 +146,20 @@ class ChatLinking:
         """
         provider = self._require_provider()
         with self._reserve_slot():
-            redeemed = await self._worker.run(self._redeem, response.state, initiator)
-            verifier = self._requests.pkce_verifier(response.state or "")
-            account = await provider.fetch_account(_extract_code(response), verifier)
+            redeemed = await self._worker.run(self._redeem, state, initiator)
+            verifier = self._requests.pkce_verifier(state or "")
+            account = await provider.fetch_account(_require_code(code, error), verifier)
             return await self._worker.run(self._store, account, redeemed, caller)
 
-    async def find_status(self, username: str, session: VerifiedSession | None, tokens: Sequence[str]) -> ChatStatus:
+    async def find_status(
+        self, username: str, session: VerifiedSession | None, tokens: Sequence[str]
+    ) -> ChatStatusReply:
         """Return as much of the name's status as this session and these link tokens may see.
 
         An unclaimed link counts as linked for a client with its token, unless the name has a linked account already.
         """
         if self._provider is None:
-            return ChatStatus(is_linked=False)
+            return ChatStatusReply(linked=False)
         return await self._worker.run(self._find_status, username, session, tokens)
 
     async def claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
@@ -199,8 +170,21 @@ class ChatLinking:
         self._require_provider()
         return await self._worker.run(self._claim, username, link_token, caller)
 
-    async def unlink(self, username: str, proof: UnlinkProof, session: VerifiedSession | None, caller: Caller) -> None:
+    async def unlink(
+        self,
+        username: str,
+        session: VerifiedSession | None,
+        caller: Caller,
+        *,
+        password: str | None = None,
+        totp: str | None = None,
+        code_or_proof: CodeOrProof = NO_CODE_OR_PROOF,
+        link_token: str | None = None,
+    ) -> None:
         """Remove the link of this name, or the unclaimed link of a link token.
+
+        Without an access token, the first proof that is given counts. `totp` goes with the password, where the player
+        has a second factor.
 
         A banned user's link stays: otherwise the same person could register again under another name.
 
@@ -211,14 +195,14 @@ class ChatLinking:
         run = self._worker.run
         if session is not None and (session.is_admin or name_key(session.username) == name_key(username)):
             await run(self._unlink_by_session, username, session, caller)
-        elif proof.password is not None:
-            identity = await self._checker.check_with_totp(username, proof.password, proof.totp, caller)
+        elif password is not None:
+            identity = await self._checker.check_with_totp(username, password, totp, caller)
             await run(self._unlink_by_password, identity, caller)
-        elif proof.code_or_proof != NO_CODE_OR_PROOF:
-            row = await run(self._check_code, username, proof.code_or_proof, caller)
-            await run(self._unlink_by_code, username, row, proof.code_or_proof, caller)
-        elif proof.link_token is not None:
-            await run(self._discard, proof.link_token)
+        elif code_or_proof != NO_CODE_OR_PROOF:
+            row = await run(self._check_code, username, code_or_proof, caller)
+            await run(self._unlink_by_code, username, row, code_or_proof, caller)
+        elif link_token is not None:
+            await run(self._discard, link_token)
         else:
             raise ProofRequired
 
@@ -227,19 +211,20 @@ class ChatLinking:
             raise NotEnabled
         return self._provider
 
-    def _begin(self, session_jti: str | None) -> LinkStart:
+    def _begin(self, session_jti: str | None) -> BeginChatLinkReply:
         link_token = new_secret()
         with self._database.atomic():
             state = self._requests.create(session_jti, self._links.token_hash(link_token))
         verifier = self._requests.pkce_verifier(state)
-        return LinkStart(self._require_provider().authorization_url(state, verifier), link_token)
+        auth_url = self._require_provider().authorization_url(state, verifier)
+        return BeginChatLinkReply(auth_url=auth_url, link_token=link_token)
 
     def _redeem(self, state: str | None, initiator: Initiator) -> ChatRequest:
         token_hashes = [self._links.token_hash(token) for token in initiator.link_tokens]
         with self._database.atomic():
             return self._requests.redeem(state, token_hashes, initiator.session_jti)
 
-    def _store(self, account: ChatAccount, redeemed: ChatRequest, caller: Caller) -> LinkResult:
+    def _store(self, account: ChatAccount, redeemed: ChatRequest, caller: Caller) -> ChatCallbackReply:
         with self._database.atomic():
             user = self._requests.get_initiating_user(redeemed)
             if user is None:
@@ -247,17 +232,17 @@ class ChatLinking:
                 self._links.create_unclaimed(account, redeemed.token_hash)
             else:
                 self._links.link(account, redeemed.token_hash, user, Actor(user.username, caller.address))
-        return LinkResult(account, is_claimed=user is not None)
+        return ChatCallbackReply(claimed=user is not None, user=to_reply(ChatAccountFields, account))
 
-    def _find_status(self, username: str, session: VerifiedSession | None, tokens: Sequence[str]) -> ChatStatus:
+    def _find_status(self, username: str, session: VerifiedSession | None, tokens: Sequence[str]) -> ChatStatusReply:
         linked = self._links.find_by_name(username)
         if linked is None:
-            held = self._links.find_unclaimed(tokens)
-            return ChatStatus(held is not None, held)
+            account = self._links.find_unclaimed(tokens)
+            return ChatStatusReply(linked=account is not None, user=_shown(account))
         user_id, account = linked
         is_whole = session is not None and (session.is_admin or session.user_id == user_id)
         is_whole = is_whole or self._links.is_token_of(user_id, tokens)
-        return ChatStatus(True, account if is_whole else None)
+        return ChatStatusReply(linked=True, user=_shown(account if is_whole else None))
 
     def _claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
         with self._database.atomic():
@@ -315,15 +300,15 @@ class ChatLinking:
             self._pending -= 1
 
 
-def _extract_code(response: AuthorizationResponse) -> str:
+def _require_code(code: str | None, error: str | None) -> str:
     """Return the authorization code. Raises the refusal for the provider's error."""
-    if response.error == "access_denied":
+    if error == "access_denied":
         raise ChatDenied
-    if response.error is not None:
+    if error is not None:
         raise ProviderUnavailable
-    if not response.code or len(response.code) > _MAX_CODE_LENGTH:
+    if not code or len(code) > _MAX_CODE_LENGTH:
         raise InvalidField("code")
-    return response.code
+    return code
 
 
 LinkToken = Annotated[
@@ -336,29 +321,6 @@ LinkToken = Annotated[
 
 
 IsLinked = Annotated[bool, Meta(description="Whether a chat account is linked.", examples=[True])]
-
-
-class BeginChatLinkQuery(Request, frozen=True, kw_only=True):
-    """The user to link; it only matters together with that user's own access token."""
-
-    username: Username | None = None
-
-
-class BeginChatLinkReply(Reply, frozen=True, kw_only=True):
-    """The page to send the player to, and the token that claims the link. The token is also set as a cookie."""
-
-    auth_url: Annotated[
-        str, Meta(description="A page of the chat platform.", examples=["https://discord.com/oauth2/authorize?…"])
-    ]
-    link_token: LinkToken
-
-
-class ChatCallbackQuery(Request, frozen=True, kw_only=True):
-    """The parameters with which the chat platform redirects the player back (RFC 6749)."""
-
-    state: Annotated[str, Meta(description="The `state` of the `authUrl`.")] | None = None
-    code: Annotated[str, Meta(description="The authorization code.")] | None = None
-    error: Annotated[str, Meta(description="Why there is no code.", examples=["access_denied"])] | None = None
 
 
 class ChatAccountFields(Output, frozen=True, kw_only=True):
@@ -384,17 +346,6 @@ class ChatStatusReply(Reply, frozen=True, kw_only=True):
 
     linked: IsLinked
     user: ChatAccountFields | UnsetType = UNSET
-
-
-class UnlinkChatRequest(Request, frozen=True, kw_only=True):
-    """The name, and one of the proofs unless the access token is the user's or an admin's."""
-
-    username: Username
-    password: Password | None = None
-    totp: Annotated[str, Meta(description="Needed with the password if the player has a second factor.")] | None = None
-    code: Annotated[str, Meta(description="Mailed with the purpose `unlink`.", examples=["123456"])] | None = None
-    proof: CodeProof | None = None
-    link_token: LinkToken | None = None
 
 
 class ChatClaimFields(Output, frozen=True, kw_only=True):
@@ -467,16 +418,18 @@ def _cookie_name(call: Call) -> str:
 
 
 @ROUTES.add("GET", "/api/chat/auth", PUBLIC, errors.NotEnabled, errors.RateLimited, credentials=(ACCESS_TOKEN,))
-async def begin_chat_link(call: Call, chat: ChatLinking, query: BeginChatLinkQuery) -> BeginChatLinkReply:
+async def begin_chat_link(call: Call, chat: ChatLinking, *, username: Username | None = None) -> BeginChatLinkReply:
     """Start to link a chat account. No access token is required.
 
     With the owner's access token, the link belongs to them as soon as it is completed. Otherwise it can be claimed
     for one hour by a registration or a login that sends the link token. Only the browser or session that started
     the link can complete it.
+
+    BeginChatLinkQuery: The user to link; it only matters together with that user's own access token.
     """
-    begun = await chat.begin(query.username, call.session, call.caller)
+    begun = await chat.begin(username, call.session, call.caller)
     remember_token(call, begun.link_token)
-    return to_reply(BeginChatLinkReply, begun)
+    return begun
 
 
 def _is_browser(call: Call) -> bool:
@@ -513,25 +466,29 @@ def _redirect_refusal(call: Call, refusal: Refusal) -> bool:
     credentials=(LINK_COOKIE, LINK_TOKEN, ACCESS_TOKEN),
     write_refusal=_redirect_refusal,
 )
-async def finish_chat_link(call: Call, chat: ChatLinking, query: ChatCallbackQuery) -> ChatCallbackReply | None:
+async def finish_chat_link(
+    call: Call,
+    chat: ChatLinking,
+    *,
+    state: Annotated[str, Meta(description="The `state` of the `authUrl`.")] | None = None,
+    code: Annotated[str, Meta(description="The authorization code.")] | None = None,
+    error: Annotated[str, Meta(description="Why there is no code.", examples=["access_denied"])] | None = None,
+) -> ChatCallbackReply | None:
     """Complete the link: the chat platform redirects the player here.
 
     Only the client that started the link can complete it. It is recognized by the cookie, the `X-Link-Token`
     header, or the access token that the link was started with.
+
+    ChatCallbackQuery: The parameters with which the chat platform redirects the player back (RFC 6749).
     """
-    answer = AuthorizationResponse(query.state, query.code, query.error)
     initiator = Initiator(presented_link_tokens(call), call.session.jti if call.session else None)
-    finished = await chat.finish(answer, initiator, call.caller)
+    finished = await chat.finish(state, code, initiator, call.caller, error=error)
     if _is_browser(call):
-        _redirect(call, LINKED if finished.is_claimed else WAITING)
+        _redirect(call, LINKED if finished.claimed else WAITING)
         call.finish()
         return None
-    key = "chat_linked" if finished.is_claimed else "chat_linked_unclaimed"
-    return ChatCallbackReply(
-        message=call.message(key, account=finished.account.username),
-        claimed=finished.is_claimed,
-        user=to_reply(ChatAccountFields, finished.account),
-    )
+    key = "chat_linked" if finished.claimed else "chat_linked_unclaimed"
+    return structs.replace(finished, message=call.message(key, account=finished.user.username))
 
 
 @ROUTES.add("GET", "/api/chat/status", PUBLIC, errors.RateLimited, credentials=(ACCESS_TOKEN, LINK_TOKEN, LINK_COOKIE))
@@ -544,10 +501,7 @@ async def show_chat_status(
     link.
     """
     status_limits.hit(call.address)
-    status = await chat.find_status(query.username, call.session, presented_link_tokens(call))
-    if status.account is None:
-        return ChatStatusReply(linked=status.is_linked)
-    return ChatStatusReply(linked=status.is_linked, user=to_reply(ChatAccountFields, status.account))
+    return await chat.find_status(query.username, call.session, presented_link_tokens(call))
 
 
 @ROUTES.add(
@@ -567,11 +521,30 @@ async def show_chat_status(
     errors.AuthMeUnavailable,
     credentials=(ACCESS_TOKEN,),
 )
-async def unlink_chat(call: Call, chat: ChatLinking, request: UnlinkChatRequest) -> MessageReply:
-    """Unlink a chat account, or discard a link that is not claimed yet."""
-    given = CodeOrProof(request.code, request.proof)
-    proof = UnlinkProof(request.password, request.totp, given, request.link_token)
-    await chat.unlink(request.username, proof, call.session, call.caller)
+async def unlink_chat(
+    call: Call,
+    chat: ChatLinking,
+    *,
+    username: Username,
+    password: Password | None = None,
+    totp: Annotated[str, Meta(description="Needed with the password if the player has a second factor.")] | None = None,
+    code: Annotated[str, Meta(description="Mailed with the purpose `unlink`.", examples=["123456"])] | None = None,
+    proof: CodeProof | None = None,
+    link_token: LinkToken | None = None,
+) -> MessageReply:
+    """Unlink a chat account, or discard a link that is not claimed yet.
+
+    UnlinkChatRequest: The name, and one of the proofs unless the access token is the user's or an admin's.
+    """
+    await chat.unlink(
+        username,
+        call.session,
+        call.caller,
+        password=password,
+        totp=totp,
+        code_or_proof=CodeOrProof(code, proof),
+        link_token=link_token,
+    )
     return MessageReply(message=call.message("chat_unlinked"))
 
 

@@ -16,15 +16,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-import msgspec
 from peewee import IntegrityError
 
+from plugin_bridge.text import decode_json, one_line
 from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret
 from regsvc.config.sections import ChatSection
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ChatNotMember, InvalidState, ProviderUnavailable, Refusal, Unauthorized
 from regsvc.core.http_response import NoResponse, Response
-from regsvc.core.text import strip_invisible
 from regsvc.database.bulk import redate
 from regsvc.database.models import BANNED, ChatRequest, Session, User
 from regsvc.users.chat_links import ChatAccount
@@ -185,8 +184,8 @@ async def _read(subject: str, request: Awaitable[Response]) -> _ProviderResponse
 def _parse_object(body: bytes) -> Mapping[str, Any]:
     """Return the JSON object, {} for anything else."""
     try:
-        fields = msgspec.json.decode(body)
-    except (ValueError, RecursionError):
+        fields = decode_json(body)
+    except ValueError:
         return {}
     return fields if isinstance(fields, dict) else {}
 
@@ -241,8 +240,7 @@ def _text(value: object) -> str | None:
 
 def _name(value: object) -> str | None:
     """Return a name on one line, cut to the column's length, or None."""
-    words = " ".join(strip_invisible(_text(value) or "").split())
-    return words[:_LONGEST_NAME] or None
+    return one_line(_text(value) or "", _LONGEST_NAME) or None
 
 
 # --- Authorization requests (RFC 6749): a client was sent to the chat provider and returns with our state ---

@@ -63,7 +63,7 @@ def read_record(file: Path) -> InstallRecord | None:
         return msgspec.json.decode(file.read_bytes(), type=InstallRecord)
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         raise InstallProblem(
             f"{file} is broken ({error}): remove it, and every file that exists counts as edited by you"
         ) from None
@@ -189,7 +189,7 @@ def read_home(state: int) -> dict[str, str] | None:
             return msgspec.json.decode(file.read(), type=dict[str, str])
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError):
         return {}
 
 

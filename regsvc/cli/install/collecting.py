@@ -51,7 +51,7 @@ from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces
 from regsvc.config.sections import ConfigError
 from regsvc.config.value_checks import find_game_server
-from regsvc.core.email_address import parse_email
+from regsvc.core.email_address import parse_email, split_sender
 from regsvc.core.errors import InvalidEmail
 from regsvc.core.safe_paths import open_file
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure
@@ -92,7 +92,7 @@ def send_test_mail(values: Mapping[str, object], password: str | None, address: 
         return f"{address} is no e-mail address"
     message = EmailMessage()
     message["Subject"] = "Test mail of the companion"
-    message["From"] = backend.sender
+    message["From"] = split_sender(backend.sender)[1]
     message["To"] = recipient.envelope
     message["Date"] = formatdate()
     message["Message-ID"] = make_msgid(domain="companion.invalid")

@@ -76,6 +76,7 @@ def require_program_for(user: str, program: Sequence[str]) -> None:
             env={"PATH": os.defpath, "LANG": "C.UTF-8"},
             capture_output=True,
             text=True,
+            errors="replace",
             check=False,
         )
         if done.returncode == 0:
@@ -113,7 +114,8 @@ def find_program(user: str, root: Path) -> list[str]:
 
 def run_companion(program: Sequence[str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run another command of the companion; its standard output is also printed."""
-    done = subprocess.run([*program, *arguments], stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
+    pipe = subprocess.PIPE
+    done = subprocess.run([*program, *arguments], stdout=pipe, text=True, errors="replace", check=False)  # noqa: S603
     print(done.stdout, end="", flush=True)
     return done
 
@@ -361,7 +363,7 @@ def add_install_options(command: str, parser: argparse.ArgumentParser) -> None:
         )
     parser.add_argument("--yes", action="store_true", help="ask nothing")
     parser.add_argument(
-        "--root", metavar="DIR", default="/", help="folder that stands for /, to prepare another system"
+        "--root", type=str, metavar="DIR", default="/", help="folder that stands for /, to prepare another system"
     )
 
 
@@ -372,6 +374,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", metavar="USER", help="user who runs it; default: the owner of AuthMe's folder")
     parser.add_argument(
         "--mail-password-file",
+        type=str,
         metavar="FILE",
         help="file with the password of the mail account, or - for standard input; it becomes a credential of the unit",
     )

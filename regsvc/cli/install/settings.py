@@ -94,7 +94,7 @@ class Settings:
 def parse_setting(key: str, written: str) -> object:
     """Return the TOML value of a text that was typed. Raises ValueError with a sentence."""
     declared = find_key(key)
-    value = declared.from_text(written)
+    value, _remarks = declared.read(written, is_typed=True)  # of the quotes that a shell or a file has left
     declared.parse(value)
     return value
 

@@ -632,6 +632,7 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
         "file",
+        type=str,
         metavar="FILE",
         help="made by `companion export`, or any with at least usernames; with --from verifymc, its folder, its "
         "users.json, or its database: mysql://USER:PASSWORD@HOST:PORT/NAME, or - to type that",

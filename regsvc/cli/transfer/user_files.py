@@ -3,7 +3,9 @@
 Both go record by record, in bounded memory.
 """
 
+import codecs
 import csv
+import difflib
 import json
 import os
 import re
@@ -20,12 +22,13 @@ from typing import Any, Final, Literal, TextIO, TypeVar, cast
 import msgspec
 from peewee import Database
 
+from plugin_bridge.text import INVISIBLE
 from regsvc.cli.given_config import user_name
 from regsvc.cli.transfer.tables import CHUNK_ROWS, DatabaseRows, TransferProblem
 from regsvc.core.clock import Clock, from_epoch_ms, to_milliseconds
 from regsvc.core.progress import Progress
 from regsvc.core.safe_paths import find_closed_folder, open_regular_file
-from regsvc.core.text import INVISIBLE, clean_lines, clean_name, clean_reason, shorten
+from regsvc.core.text import clean_lines, clean_name, clean_reason, shorten, strip_stray
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import (
     APPROVED,
@@ -311,11 +314,16 @@ Value = TypeVar("Value")
 _OTHER_NAMES: Final = {
     "name": "username",
     "realname": "username",
-    "mail": "email",
+    "user_name": "username",
+    "player_name": "username",
+    **dict.fromkeys(("mail", "e_mail", "email_address", "e_mail_address", "mail_address", "e_mail_adresse"), "email"),
     "email_verified": "is_email_verified",
     "reg_time": "registered_at",
     "created_at": "registered_at",
     "regdate": "registered_at",
+    "registration_date": "registered_at",
+    "lastlogin": "last_login_at",
+    "last_login": "last_login_at",
     "password_hash": "hash",
     "is_banned": "banned",
     "ban_reason": "reason",
@@ -323,6 +331,9 @@ _OTHER_NAMES: Final = {
 _COLUMNS: Final = frozenset({*USER_COLUMNS, *HASH_COLUMNS, "banned", "reviews"})
 _MILLISECONDS_FROM: Final = 10**11  # smaller numbers are seconds; as seconds this would be the year 5138
 _MAX_JSON: Final = 500_000_000  # characters: more than a million users
+_SEPARATORS: Final = (",", ";", "\t", "|")
+_SIMILAR: Final = 0.8  # of difflib's ratio, as "emial" is
+_MAX_LONGER: Final = 2  # characters: "banned_at" is no mistyped "banned"
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _YES: Final = frozenset({"yes", "true", "1", "1.0", "y", "t"})  # PostgreSQL writes t, JSON libraries of Java 1.0
 _NO: Final = frozenset({"no", "false", "0", "0.0", "n", "f", ""})
@@ -330,6 +341,7 @@ _MAX_HASH: Final = 255
 _MAX_CELL: Final = 2**24  # characters; the library's own limit is 128 KiB
 _MAX_INTEGER: Final = 2**31 - 1
 _MAX_SUMMARY: Final = 1000
+_NO_HEADING: Final = "Line {line}: the first line must name the columns, and one of them must be username."
 
 
 class RecordError(Exception):
@@ -390,27 +402,34 @@ def read_users(
 ) -> Iterator[ImportedUser | RefusedRecord]:
     """Yield every record with its line number. `format` None: guess from the name, then from the content.
 
-    `ignored` gets the names of columns that mean nothing here. Raises `TransferProblem` if the file cannot be read,
-    possibly after some records.
+    `ignored` gets the names of columns that mean nothing here. Raises `TransferProblem` if the file cannot be read, or
+    has a column whose name is almost one that we know, possibly after some records.
     """
+    ignored = set() if ignored is None else ignored
     with _opened(path) as file:
         kind = format or _guess_format(path, file)
         records = _read_json(file, "users") if kind == "json" else _read_csv(file)
         for line, record in records:
-            if ignored is not None and isinstance(record, Mapping):
-                ignored.update(str(name) for name in record if _column(str(name)) not in _COLUMNS)
+            names = [str(name) for name in record] if isinstance(record, Mapping) else []
+            for name in names:
+                if _column(name) in _COLUMNS or name in ignored:
+                    continue
+                if alike := _find_similar(name):
+                    raise TransferProblem(f"Line {line}: is the column {name!a} {alike}? Rename it, or take it out.")
+                ignored.add(name)
             yield parse_record(line, record)
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[TextIO]:
     try:
-        # a descriptor, not a path
-        with open(open_regular_file(path), encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
-            yield file
+        with open(open_regular_file(path), "rb") as content:  # noqa: PTH123 - a descriptor, not a path
+            is_utf16 = content.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # spreadsheets' "Unicode text"
+            with TextIOWrapper(content, encoding="utf-16" if is_utf16 else "utf-8-sig", newline="") as file:
+                yield file
     except OSError as error:
         raise TransferProblem(f"{path} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise TransferProblem(f"{path} is not encoded as UTF-8: save it as UTF-8.") from error
 
 
@@ -423,24 +442,43 @@ def _guess_format(path: Path, file: TextIO) -> Format:
 
 
 def _read_csv(file: TextIO) -> Iterator[tuple[int, Any]]:
-    heading = file.readline()
-    separator = ";" if ";" in heading and "," not in heading else ","
-    columns = next(csv.reader([heading], delimiter=separator), [])
-    if "username" not in {_column(name) for name in columns}:
-        raise TransferProblem("Line 1: the first line must name the columns, and one of them must be username.")
+    above, columns, separator = _read_heading(file)
     csv.field_size_limit(_MAX_CELL)
     reader = csv.reader(file, delimiter=separator, strict=True)
     while True:
-        line = reader.line_num + 2
+        line = reader.line_num + above + 1
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
             raise TransferProblem(f"Line {line}: this is not CSV ({error}).") from error
-        if cells:
+        if any(map(strip_stray, cells)):
             values = [from_cell(cell) or None for cell in cells]
             yield line, dict(zip(columns, values, strict=False)) if len(cells) == len(columns) else cells
+
+
+def _read_heading(file: TextIO) -> tuple[int, list[str], str]:
+    """Return the number of lines up to the one that names the columns, these names, and what separates values."""
+    separators: tuple[str, ...] = _SEPARATORS
+    for number, line in enumerate(iter(file.readline, ""), 1):
+        if told := re.fullmatch(r"sep=(.)\s*", line):  # from Excel, which writes and wants it
+            separators = (told[1],)
+        elif strip_stray(line).strip(f" {''.join(separators)}"):
+            read = [(next(csv.reader([line], delimiter=each), []), each) for each in separators]
+            columns, separator = max(read, key=lambda found: len(found[0]))
+            if "username" in map(_column, columns):
+                return number, columns, separator
+            raise TransferProblem(_NO_HEADING.format(line=number))
+    raise TransferProblem(_NO_HEADING.format(line=1))
+
+
+def _find_similar(name: str) -> str | None:
+    """Return the column that the name of an unknown one resembles, or None."""
+    written = _column(name)
+    known = [known for known in (*_COLUMNS, *_OTHER_NAMES) if abs(len(known) - len(written)) <= _MAX_LONGER]
+    alike = difflib.get_close_matches(written, known, n=1, cutoff=_SIMILAR)
+    return _column(alike[0]) if alike else None
 
 
 def _read_json(file: TextIO, name: str) -> Iterator[tuple[int, Any]]:
@@ -523,7 +561,7 @@ class _JsonText:
 
 def _column(name: str) -> str:
     """Normalise a column name: `regTime` becomes `reg_time`, which is an alias of `registered_at`."""
-    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()).lower()
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])|[\s.-]+", "_", strip_stray(name)).lower()
     return _OTHER_NAMES.get(snake, snake)
 
 
@@ -647,6 +685,7 @@ def _object(values: Mapping[str, Any], name: str, kind: type[Value]) -> Value | 
 
 def _text(values: Mapping[str, Any], name: str, longest: int) -> str | None:
     value = values.get(name)
+    value = strip_stray(value) if isinstance(value, str) else value
     if value is None or value == "":
         return None
     if not isinstance(value, str) or len(value) > longest or not is_storable(value):

@@ -16,10 +16,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from peewee import Database, PeeweeException
 
 from plugin_bridge.authme.config import ConfigDocument
+from plugin_bridge.java_formats import parse_yaml
+from plugin_bridge.server.files import read_bounded
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.cli.transfer.user_files import (
     ImportedUser,
@@ -344,11 +345,14 @@ def _find(folder: Path, name: str) -> Path | None:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """Return its config; of one that cannot be read, nothing."""
+    """Return its config. Raises OSError and `TransferProblem`: the defaults would be guesses about addresses."""
     try:
-        loaded = yaml.safe_load(read_text_file(path, "utf-8-sig"))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError):
-        return {}
+        loaded, _oddities = parse_yaml(read_bounded(path))
+    except ValueError as error:
+        raise TransferProblem(
+            f"{path} cannot be read as YAML ({error}), and says whether addresses were verified; {_NOTHING}. Correct "
+            "it; to import without it, move it away."
+        ) from None
     return loaded if isinstance(loaded, dict) else {}
 
 

@@ -19,6 +19,7 @@ from plugin_bridge.authme.config import (
     ColumnNames,
     find_strangers_text,
 )
+from plugin_bridge.java_formats import Oddity, OddityKind
 from plugin_bridge.server.files import ServerProperties
 from plugin_bridge.server.versions import (
     Affected,
@@ -166,13 +167,20 @@ _CONNECTION: Final = frozenset({"DataSource.mySQLHost", "DataSource.mySQLPort"})
     means="AuthMe’s config.yml cannot be read, is not YAML, or has invalid table or column names; or AuthMe’s table "
     "is on a kind of database that is not supported, such as PostgreSQL or AuthMeReReloaded’s H2, or "
     "DataSource.backend names one that the installed AuthMe does not have.",
-    why="The companion does not start (exit status 78), because it cannot find or use AuthMe’s table: it supports "
-    "SQLite, MySQL and MariaDB only.",
+    why="The companion does not start (exit status 78), unless it knows values from before: it cannot find or use "
+    "AuthMe’s table, and supports SQLite, MySQL and MariaDB only.",
     do="Fix what the finding names, and let the companion’s user read the file.",
     where=FixLocation(Source.AUTHME),
 )
 def authme_is_unusable(facts: Facts) -> Iterator[str | Symptom]:
-    if facts.authme_problem is not None:
+    since = facts.authme_problem_since
+    if facts.authme_problem is not None and since is not None:
+        yield Sentence(
+            "{problem} So it is since {since:%Y-%m-%d %H:%M} UTC; the values from before stay in force.",
+            problem=facts.authme_problem,
+            since=since,
+        )
+    elif facts.authme_problem is not None:
         yield facts.authme_problem
     elif facts.authme.backend_problem is not None:
         yield Symptom(
@@ -185,15 +193,34 @@ def authme_is_unusable(facts: Facts) -> Iterator[str | Symptom]:
 @check(
     "authme.ignored_value",
     Severity.RISKY,
-    means="A value in AuthMe’s config.yml has the wrong type, such as caching: 'no' in quotes.",
+    means="A value in AuthMe’s config.yml has the wrong type, such as caching: 'no' in quotes, or the file is odd.",
     why="AuthMe silently uses its default instead, and so does the companion.",
     do="Write a value that AuthMe accepts: true, false and numbers without quotes.",
     where=FixLocation(Source.AUTHME),
 )
-def value_is_ignored(facts: Facts) -> Iterator[Sentence]:
+def value_is_ignored(facts: Facts) -> Iterator[Sentence | Symptom]:
+    for oddity in facts.authme.oddities:
+        yield Symptom(
+            _describe_oddity(oddity), Sentence("Save the file as UTF-8, write each key once, and use spaces for tabs.")
+        )
     for ignored in facts.authme.ignored:
         if not ignored.written:  # a deprecated algorithm has a check of its own
             yield Sentence("AuthMe ignores the value of {key} and uses its default.", key=ignored.key)
+
+
+def _describe_oddity(oddity: Oddity) -> Sentence:
+    place = {"line": oddity.line, "column": oddity.column}
+    match oddity.kind:
+        case OddityKind.REPEATED_KEY:
+            return Sentence(
+                "Line {line}, column {column}: the key is there twice, and AuthMe takes its last value.", **place
+            )
+        case OddityKind.TAB:
+            return Sentence(
+                "Line {line}, column {column}: a tab, which AuthMe reads and other programs do not.", **place
+            )
+        case _:
+            return Sentence("Line {line}, column {column}: it is not UTF-8, and AuthMe reads � there.", **place)
 
 
 @check(

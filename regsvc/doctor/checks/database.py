@@ -36,6 +36,13 @@ _QUORUM: Final = 3
 """Nodes of which one may fail."""
 
 
+def advise_about_file(problem: DatabaseUnreadable) -> Sentence:
+    """Return what to do about an SQLite file that cannot be read."""
+    if problem.is_locked:
+        return Sentence("End the program that locks the file, such as an editor or a backup, or wait until it is done.")
+    return Sentence("Let the companion’s user read and write the file. If it is damaged, restore a backup of it.")
+
+
 @check(
     "database.away",
     Severity.BROKEN,
@@ -56,8 +63,7 @@ def database_is_away(facts: Facts) -> Iterator[Symptom]:
             return
     if not isinstance(facts.location.database, MySQLDatabase):
         file = str(facts.own_sqlite_file)
-        do = Sentence("Let the companion’s user read and write the file. If it is damaged, restore a backup of it.")
-        yield Symptom(Sentence(_UNUSABLE, database=file, problem=str(problem)), do, file)
+        yield Symptom(Sentence(_UNUSABLE, database=file, problem=str(problem)), advise_about_file(problem), file)
         return
     is_authmes = facts.is_shared and facts.config.database.url == "auto"
     keys = FixLocation(Source.AUTHME, "DataSource") if is_authmes else FixLocation(Source.OURS, "[database] url")
@@ -329,7 +335,7 @@ def table_is_missing(facts: Facts) -> Iterator[Sentence | Symptom]:
         if facts.our_side is problem or (facts.is_shared and problem.is_away):
             return  # which `database.away` tells
         title = Sentence("{file} cannot be read: {problem}.", file=place, problem=str(problem))
-        do = Sentence("Let the companion’s user read and write the file, or restore a backup of it.")
+        do = advise_about_file(problem)
         if facts.is_shared:
             title = Sentence(
                 "AuthMe’s table {table} cannot be read: {problem}.", table=authme.table, problem=str(problem)
@@ -533,6 +539,20 @@ def names_are_mixed_case(facts: Facts) -> Iterator[Sentence | Symptom]:
             "{count} name is not in lower case in AuthMe’s table: {names}",
             "{count} names are not in lower case in AuthMe’s table: {names}",
             names=list_some(names),
+        )
+    dotless = () if facts.authme.name_rule.pattern.matches("ı") else facts.player_row_counts.dotless
+    if dotless:
+        yield Symptom(
+            plural(
+                len(dotless),
+                "{count} name in AuthMe’s table has ı in place of I, as Java writes it in Turkish: {names}",
+                "{count} names in AuthMe’s table have ı in place of I, as Java writes it in Turkish: {names}",
+                names=list_some(dotless),
+            ),
+            Sentence(
+                "While the game server is stopped, write i for ı in these names, and give its Java -Duser.language=en."
+            ),
+            FixLocation(Source.DATABASE, "UPDATE … SET username = REPLACE(username, 'ı', 'i')"),
         )
 
 

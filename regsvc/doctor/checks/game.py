@@ -6,8 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from plugin_bridge.java_formats import Oddity, OddityKind, parse_yaml
 from plugin_bridge.server.files import ServerFileError, ServerProperties, read_bounded
 from plugin_bridge.server.player_uuids import family_of
 from regsvc.config.value_checks import is_placeholder, missing_folder_reason
@@ -28,7 +27,7 @@ _WELL_KNOWN: Final = ("password", "minecraft", "rcon", "admin", "server", "secre
     "game.unreadable",
     Severity.BROKEN,
     means="game.directory is not a folder that we may read, ops.json cannot be read, or is not a list of operators; "
-    "or, only risky, server.properties is not in game.directory, or cannot be read.",
+    "or, only risky, server.properties is not in game.directory, or cannot be read; or a list is odd.",
     why="Operators, AuthMe and the remote console are configured in these files: without them no admin can log in (a "
     "running companion keeps the last valid list of operators), and players cannot be kicked.",
     do="Set it to the folder that contains server.properties, and let the companion’s user read it.",
@@ -40,13 +39,36 @@ def files_are_unreadable(facts: Facts) -> Iterator[str | Symptom]:
     if reason is not None:
         yield Sentence("game.directory: {reason}.", reason=reason)
     if facts.operators_problem is not None:
-        do = Sentence("Fix the file (/op and /deop in the game rewrite it), and let the companion’s user read it.")
+        do = Sentence(
+            "Fix the file (/op and /deop in the game rewrite it), and let the companion’s user read it. A game server "
+            "that starts with a broken one has no operators."
+        )
         yield Symptom(facts.operators_problem, do, FixLocation(Source.OPERATORS))
+    for path, state in facts.list_states.items():
+        do = Sentence("Correct it, or let the game write it anew: /op and /deop, /whitelist add and remove.")
+        for oddity in state.oddities:
+            yield Symptom(_describe_oddity(oddity, path.name), do, str(path), Severity.RISKY)
+        if state.ignored:
+            title = plural(
+                len(state.ignored),
+                "The game does not take {count} entry of {file}: {names}",
+                "The game does not take {count} entries of {file}: {names}",
+                file=path.name,
+                names=list_some(state.ignored),
+            )
+            yield Symptom(title, do, str(path), Severity.RISKY)
     for server in facts.servers:
         directory, problem = server.game.directory, server.properties
         if isinstance(problem, ServerFileError) and directory is not None and missing_folder_reason(directory) is None:
             do = Sentence("Set game.directory to the game server’s folder, and let the companion’s user read the file.")
             yield Symptom(str(problem), do, str(server.game.server_properties_path), Severity.RISKY)
+
+
+def _describe_oddity(oddity: Oddity, file: str) -> Sentence:
+    facts = {"file": file, "line": oddity.line, "column": oddity.column}
+    if oddity.kind is OddityKind.NOT_UTF8:
+        return Sentence("{file}, line {line}, column {column}: it is not UTF-8, and the game reads � there.", **facts)
+    return Sentence("{file}, line {line}, column {column}: it is no JSON; not every version reads it so.", **facts)
 
 
 @check(
@@ -438,8 +460,8 @@ def links_are_bypassed(facts: Facts) -> Iterator[Symptom]:
     if folder is None or not facts.keeps_list:
         return
     document: Any = {}
-    with suppress(OSError, ValueError, RecursionError, yaml.YAMLError):  # it is DiscordSRV's to complain
-        document = yaml.safe_load(read_bounded(folder / _LINKS))
+    with suppress(OSError, ValueError):  # it is DiscordSRV's to complain
+        document, _oddities = parse_yaml(read_bounded(folder / _LINKS))
     required = document.get("Require linked account to play") if isinstance(document, dict) else None
     if not isinstance(required, dict) or required.get("Enabled") is not True:
         return

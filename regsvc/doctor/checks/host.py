@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -18,6 +18,7 @@ from regsvc.core.safe_paths import status_of
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.facts.host import is_forbidden_by_unit
 from regsvc.doctor.finding import Severity, Symptom, check
+from regsvc.http.hops import HintKind
 
 _LISTEN_LOCALLY: Final = FixLocation(Source.OURS, '[server] host = "127.0.0.1"')
 _MIN_FREE: Final = 256 * 1024 * 1024
@@ -140,6 +141,97 @@ def proxy_is_not_trusted(facts: Facts) -> Iterator[Sentence]:
         yield Sentence(
             "server.base_url is https and the companion has no certificate, so there is a proxy, but none is trusted."
         )
+
+
+@check(
+    "server.clients_hidden",
+    Severity.RISKY,
+    means="Requests show that a proxy, tunnel or CDN does not name the players, or does not agree with "
+    "http.proxy_protocol.",
+    why="Players whose address is hidden share their limits, and one attacker slows all logins down.",
+    do="Follow the instruction in the finding.",
+    where=FixLocation(Source.OURS, "[http] trusted_proxies, proxy_protocol"),
+)
+def clients_are_hidden(facts: Facts) -> Iterator[Symptom]:
+    server = facts.config.server
+    ends_tls_elsewhere = server.tls_cert_file is None and server.base_url.startswith("https:")
+    for hint in facts.hints:
+        if hint.kind is HintKind.UNTRUSTED and not hint.address:
+            title, do, keys = _STRANGERS
+        else:
+            title, do, keys = _HIDDEN[hint.kind]
+        if (
+            hint.address or hint.kind is not HintKind.UNTRUSTED or ends_tls_elsewhere
+        ):  # else the strangers may be players
+            told = Sentence(title.template, address=hint.address, header=hint.header)
+            yield Symptom(told, do, FixLocation(Source.OURS, keys.format(address=hint.address)))
+
+
+_STRANGERS: Final = (
+    Sentence("Nearly all requests come with {header}, from addresses that are not trusted."),
+    Sentence("List the addresses of your proxies, and let nobody else reach the port."),
+    '[http] trusted_proxies = ["…"]',
+)
+_HIDDEN: Final[Mapping[HintKind, tuple[Sentence, Sentence, str]]] = {
+    HintKind.TUNNEL: (
+        Sentence(
+            "Requests for our public name come from {address} without X-Forwarded-For: through a TCP tunnel (frp, "
+            "playit, ngrok tcp), the published port of a container, or a proxy that sends none."
+        ),
+        Sentence(
+            "nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header Host $host; A tunnel "
+            'or TCP proxy has to send the PROXY protocol (frp: transport.proxyProtocolVersion = "v2"), with '
+            "http.proxy_protocol here. If it cannot, set http.trusted_proxies = [], since its clients may claim any "
+            "address. Until then /metrics requires metrics.token."
+        ),
+        '[http] trusted_proxies = ["{address}"], proxy_protocol = true',
+    ),
+    HintKind.OTHER_HEADER: (
+        Sentence("The proxy at {address} sends {header}, and not X-Forwarded-For, which alone counts."),
+        Sentence(
+            "nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; HAProxy: option forwardfor. Other "
+            "proxies have a setting like it. Then trust the proxy here."
+        ),
+        '[http] trusted_proxies = ["{address}"]',
+    ),
+    HintKind.UNTRUSTED: (
+        Sentence("The proxy at {address} names the players in {header}, but is not trusted."),
+        Sentence("Let nobody reach the port past the proxy (publish a container’s on 127.0.0.1), and add the proxy."),
+        '[http] trusted_proxies = ["{address}"]',
+    ),
+    HintKind.INNER: (
+        Sentence("The proxy at {address}, behind another one, names the players, but is not trusted."),
+        Sentence("Add it to the addresses that are trusted already."),
+        '[http] trusted_proxies = ["127.0.0.1", "{address}"]',
+    ),
+    HintKind.CLOUDFLARE: (
+        Sentence("Players come from addresses of Cloudflare, not from their own."),
+        Sentence(
+            "Add its networks (https://www.cloudflare.com/ips): in nginx a set_real_ip_from for each, and "
+            "real_ip_header CF-Connecting-IP; in Caddy trusted_proxies static …; otherwise here, beside the proxy."
+        ),
+        '[http] trusted_proxies = ["127.0.0.1", "173.245.48.0/20", …]',
+    ),
+    HintKind.CDN: (
+        Sentence("Nearly all requests come with {header}, as through a CDN, whose addresses count as the players’."),
+        Sentence("If you use one, add the networks that it publishes, in the proxy and here. Otherwise ignore this."),
+        '[http] trusted_proxies = ["127.0.0.1", …]',
+    ),
+    HintKind.HEADER_OFF: (
+        Sentence("Connections from {address} begin with a PROXY protocol header."),
+        Sentence(
+            "If the proxy or tunnel there sends it (HAProxy: send-proxy, nginx: proxy_protocol on, frp: "
+            "transport.proxyProtocolVersion), switch it on here; otherwise ignore this."
+        ),
+        '[http] trusted_proxies = ["{address}"], proxy_protocol = true',
+    ),
+    HintKind.HEADER_MISSING: (
+        Sentence("Connections from {address} begin without a PROXY protocol header, and are closed."),
+        Sentence("Switch it on there, or off here."),
+        "[http] proxy_protocol = false",
+    ),
+}
+"""By kind, what is shown, what to do, and the keys; an address near us is the socket's, which no client chooses."""
 
 
 @check(

@@ -7,7 +7,9 @@ reads the corresponding `…_problem`.
 import os
 import re
 from collections.abc import Callable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -19,9 +21,11 @@ from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, Backend
 from plugin_bridge.server.allowlist import AllowlistFile, Listing
 from plugin_bridge.server.files import (
     ListedOperator,
+    ListState,
     PropertiesFile,
     ServerFileError,
     ServerProperties,
+    examine_list,
     read_operators,
     read_server_properties,
 )
@@ -38,6 +42,7 @@ from regsvc.core.text import name_key
 from regsvc.database.location import (
     DatabaseLocation,
     find_replacements,
+    has_kept_authme,
     read_authme,
     read_other_authmes,
     resolve_location,
@@ -54,6 +59,7 @@ from regsvc.doctor.facts.databases import (
 from regsvc.doctor.facts.host import Host, RunningDaemon, find_running_daemon
 from regsvc.doctor.facts.player_table import PlayerRowCounts, PlayerTable
 from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadable
+from regsvc.http.hops import Hint, read_hints
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.rcon import find_rcon_address
 from regsvc.team_chat.service import make_platforms
@@ -184,6 +190,12 @@ class Facts:
         return str(self._authme) if isinstance(self._authme, ConfigError) else None
 
     @property
+    def authme_problem_since(self) -> datetime | None:
+        """Since when AuthMe's config cannot be used, while the values from before stay in force."""
+        path = self.config.authme_config_path
+        return None if path is None or not has_kept_authme(self.config) else _written_at(path)
+
+    @property
     def has_authme(self) -> bool:
         """Whether AuthMe has a config, usable or not."""
         return self._authme is not None
@@ -254,9 +266,27 @@ class Facts:
         path = self.config.game.ops_path
         return {} if path is None else _result_or_error(lambda: read_operators(path), ServerFileError)
 
+    @cached_property
+    def list_states(self) -> dict[Path, ListState]:
+        """State of the game's lists that are in use and can be read, by path."""
+        folder = self.config.game.directory
+        allowlist = folder / ALLOWLIST if folder is not None and self.keeps_list else None
+        found = {}
+        for path in filter(None, (self.config.game.ops_path, allowlist)):
+            with suppress(OSError, ValueError):  # findings of their own
+                found[path] = examine_list(path)
+        return found
+
     @property
     def operators_problem(self) -> str | None:
-        return str(self.listed_operators) if isinstance(self.listed_operators, ServerFileError) else None
+        """Problem with ops.json, and since when; None: there is none."""
+        path, problem = self.config.game.ops_path, self.listed_operators
+        if path is None or not isinstance(problem, ServerFileError):
+            return None
+        since = _written_at(path)
+        if since is None:
+            return str(problem)
+        return Sentence("{problem} (since {since:%Y-%m-%d %H:%M} UTC)", problem=str(problem), since=since)
 
     @cached_property
     def operators(self) -> Operators:
@@ -282,6 +312,14 @@ class Facts:
         """Our state directory. Raises `FactUnavailable` if we may not read it."""
         self._require_state_dir()
         return self.config.server.state_dir
+
+    @cached_property
+    def hints(self) -> tuple[Hint, ...]:
+        """The hints of recent requests about the proxies in front, as the daemon stored them last."""
+        try:
+            return read_hints(self.state_dir)
+        except OSError:
+            raise FactUnavailable("what requests show about proxies: we may not read it") from None
 
     def _require_state_dir(self) -> None:
         folder = self.config.server.state_dir
@@ -364,7 +402,7 @@ class Facts:
         if {"mail.password", "mail.http_key"} & set(self.config.missing_secrets):
             raise FactUnavailable("the login at the mail server: the file of its password or key is missing")
         account = self.authme.mail if self.has_authme else None
-        return self.host.find_mail_problem(make_mail_backend(self.config.mail, account))
+        return self.host.find_mail_problem(make_mail_backend(self.config.mail, account, self.config.server.base_url))
 
     @cached_property
     def chat_problems(self) -> list[str]:
@@ -481,6 +519,13 @@ def _result_or_error(look: Callable[[], T], problem: type[E]) -> T | E:
         return look()
     except problem as error:
         return error
+
+
+def _written_at(path: Path) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except OSError:
+        return None
 
 
 def _read_properties(game: GameServer) -> ServerProperties | ServerFileError | None:

@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import http.client
-import json
 import os
 import re
 import shlex
@@ -12,7 +11,7 @@ import socket
 import ssl
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import ip_address
@@ -20,17 +19,18 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from plugin_bridge.text import decode_json
 from regsvc.config.sections import Config
 from regsvc.core import clock
+from regsvc.core.addresses import Network, is_in_networks, trusted_networks
 from regsvc.core.clock import Clock
 from regsvc.database.location import WrongDatabase, find_installation_fingerprint
 from regsvc.doctor.abandonable import call_within
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
-from regsvc.notifications.mail.transport import MailBackend
+from regsvc.notifications.mail.transport import PROBE_LIMIT, MailBackend
 from regsvc.team_chat.platform import MessageGone, Platform
 
 _TIMEOUT: Final = 0.5  # seconds, for a port of this machine
-_MAIL_LIMIT: Final = timedelta(seconds=5)
 _CHAT_LIMIT: Final = 15.0  # seconds
 _MAX_ANSWER: Final = 64 * 1024
 _PROBE_ADDRESS: Final = ("192.0.2.1", 9)  # reserved for documentation; nothing is sent there
@@ -86,22 +86,15 @@ def can_listen_on(host: str) -> bool:
     return True
 
 
-def fetch(url: str) -> bytes | None:
+def fetch(url: str, proxies: Sequence[Network] = ()) -> bytes | None:
     """Return the body a local web server answers with, whatever the status; None if it does not speak HTTP.
 
-    Raises `PortClosed`.
+    `proxies`: the networks from which connections have to begin with a PROXY header. Raises `PortClosed`.
     """
     parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port or 0
-    connection: http.client.HTTPConnection
-    if parts.scheme == "https":
-        trusting = ssl.create_default_context()
-        trusting.check_hostname = False  # it is our own server, addressed by the name of this machine
-        trusting.verify_mode = ssl.CERT_NONE
-        connection = http.client.HTTPSConnection(host, port, timeout=_TIMEOUT, context=trusting)
-    else:
-        connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT)
+    connection = http.client.HTTPConnection(parts.netloc)  # sends Host
     try:
+        connection.sock = _connect(parts.hostname or "", parts.port or 0, proxies, is_tls=parts.scheme == "https")
         connection.request("GET", parts.path)
         return connection.getresponse().read(_MAX_ANSWER)
     except (ConnectionRefusedError, socket.gaierror):
@@ -116,10 +109,27 @@ def fetch(url: str) -> bytes | None:
         connection.close()
 
 
+def _connect(host: str, port: int, proxies: Sequence[Network], *, is_tls: bool) -> socket.socket:
+    """Connect to a server on this machine. Raises OSError."""
+    connection = socket.create_connection((host, port), _TIMEOUT)
+    try:
+        if is_in_networks(connection.getsockname()[0], proxies):
+            connection.sendall(b"PROXY UNKNOWN\r\n")  # it is we who connect
+        if is_tls:
+            trusting = ssl.create_default_context()
+            trusting.check_hostname = False  # it is our own server, addressed by the name of this machine
+            trusting.verify_mode = ssl.CERT_NONE
+            connection = trusting.wrap_socket(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def find_mail_problem(backend: MailBackend) -> str | None:
     """Return why no mail can be sent at the moment, or None. Logs in to the mail server, and sends nothing."""
     try:
-        return call_within(_MAIL_LIMIT.total_seconds() + 1, lambda: asyncio.run(backend.find_problem(_MAIL_LIMIT)))
+        return call_within(PROBE_LIMIT.total_seconds() + 1, lambda: asyncio.run(backend.find_problem(PROBE_LIMIT)))
     except TimeoutError:  # a name server that does not answer cannot be cancelled
         return "the mail server’s name cannot be looked up in time: check mail.host or http_url, and this machine’s DNS"
 
@@ -148,7 +158,7 @@ def find_lock_holder(folder: Path) -> int | None:
 def find_start(process_id: int) -> datetime | None:
     """Return when a process started; None if it has ended, or may not be seen."""
     try:
-        ticks = int(Path(f"/proc/{process_id}/stat").read_text("utf-8").rpartition(")")[2].split()[19])
+        ticks = int(Path(f"/proc/{process_id}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19])
     except OSError:
         return None
     seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
@@ -193,7 +203,7 @@ class Host:
     free_bytes: Callable[[Path], int] = free_bytes
     find_public_address: Callable[[], str | None] = find_public_address
     accepts_connections: Callable[[str, int], bool] = accepts_connections
-    fetch: Callable[[str], bytes | None] = fetch
+    fetch: Callable[..., bytes | None] = fetch
     can_listen_on: Callable[[str], bool] = can_listen_on
     find_mail_problem: Callable[[MailBackend], str | None] = find_mail_problem
     find_chat_problems: Callable[[Platform, datetime], list[str]] = find_chat_problems
@@ -226,8 +236,8 @@ def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
         return None
     address = config.address()
     try:
-        status = _parse(host.fetch(address + _READY_PATH))
-        alive = _parse(host.fetch(address + _ALIVE_PATH))
+        status = _parse(fetch_own(config, host, _READY_PATH))
+        alive = _parse(fetch_own(config, host, _ALIVE_PATH))
     except PortClosed:
         return None
     if "success" not in status and "success" not in alive:  # its database may take longer to answer than we wait
@@ -250,6 +260,13 @@ def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
     )
 
 
+def fetch_own(config: Config, host: Host, path: str) -> bytes | None:
+    """Return what the daemon on our port answers, as `fetch` does. Raises `PortClosed`."""
+    proxies = trusted_networks(config.http.trusted_proxies, config.server.host)
+    with_header = (proxies,) if config.http.proxy_protocol and proxies else ()
+    return host.fetch(config.address() + path, *with_header)
+
+
 def _find_fingerprint(config: Config) -> str | None:
     try:
         return find_installation_fingerprint(config.server.state_dir)
@@ -260,7 +277,7 @@ def _find_fingerprint(config: Config) -> str | None:
 def _parse(answer: bytes | None) -> dict[str, Any]:
     """Parse a JSON object; return {} for anything else."""
     try:
-        parsed = json.loads(answer or b"")
-    except (ValueError, RecursionError):
+        parsed = decode_json(answer or b"")
+    except ValueError:
         return {}
     return parsed if isinstance(parsed, dict) else {}

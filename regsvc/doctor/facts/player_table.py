@@ -28,7 +28,7 @@ class PlayerRowCounts:
     `mixed_case`: names not in lower case that have no other row; `twice`: those with another row of the same lower-case
     name (at most 100 of each). `undated`: rows without any time; `old`: these, and rows whose newest time is in
     seconds; `in_seconds`: rows with any time in seconds. `unactivated`: names in the group that AuthMe lets nobody in
-    with, without being locked by us (at most 100).
+    with, without being locked by us (at most 100); `dotless`: names with the Turkish ı (at most 100).
     """
 
     mixed_case: tuple[str, ...]
@@ -37,6 +37,7 @@ class PlayerRowCounts:
     old: int
     in_seconds: int
     unactivated: tuple[str, ...] = ()
+    dotless: tuple[str, ...] = ()
 
 
 def _newest(times: list[str]) -> str:
@@ -60,6 +61,9 @@ def _count_columns(times: list[str], *, is_sqlite: bool) -> str:
     return selected
 
 
+_DOTLESS_IN_MYSQL: Final = "LOCATE(CONVERT('ı' USING utf8mb4) COLLATE utf8mb4_bin, CONVERT(`{}` USING utf8mb4)) > 0"
+
+
 def _rows_in_mysql(
     database: ReadOnlyMySql, table: str, username: str, times: list[str], unactivated: str | None
 ) -> PlayerRowCounts | None:
@@ -68,26 +72,34 @@ def _rows_in_mysql(
     try:
         with database.statement_timeout(_TIMEOUT):
             mixed = database.rows(f"{select} WHERE {is_mixed} LIMIT {_MAX_NAMES}")
+            dotless = database.rows(f"{select} WHERE {_DOTLESS_IN_MYSQL.format(username)} LIMIT {_MAX_NAMES}")
             kept_out = database.rows(f"{select} WHERE {unactivated} LIMIT {_MAX_NAMES}") if unactivated else []
             sums = database.row(f"SELECT {_count_columns(times, is_sqlite=False)} FROM {table}") or {}
     except StatementTimeout:
         return None
     names = [str(row["name"]) for row in mixed]
     counts = _sum_up(names, _list_twice(database, table, username, names), [sums])
-    return replace(counts, unactivated=tuple(str(row["name"]) for row in kept_out))
+    return replace(
+        counts,
+        unactivated=tuple(str(row["name"]) for row in kept_out),
+        dotless=tuple(str(row["name"]) for row in dotless),
+    )
 
 
 def _rows_in_sqlite(database: ReadOnlyDatabase, table: str, username: str, times: list[str]) -> PlayerRowCounts | None:
     ends_at = time.monotonic() + _TIMEOUT
     names: list[str] = []
     pages: list[Row] = []
+    dotless: list[str] = []
     for page in _pages(database, table, username, times):
         if time.monotonic() > ends_at:
             return None
         pages.append(page)
         if page["mixed"] and len(names) < _MAX_NAMES:
-            names += _mixed_names(database, table, username, page)
-    return _sum_up(names, _list_twice(database, table, username, names), pages)
+            names += _names_in_page(database, table, username, page, f"`{username}` <> LOWER(`{username}`)")
+        if page["dotless"] and len(dotless) < _MAX_NAMES:
+            dotless += _names_in_page(database, table, username, page, f"INSTR(`{username}`, 'ı')")
+    return replace(_sum_up(names, _list_twice(database, table, username, names), pages), dotless=tuple(dotless))
 
 
 def _pages(database: ReadOnlyDatabase, table: str, username: str, times: list[str]) -> Iterator[Row]:
@@ -97,7 +109,8 @@ def _pages(database: ReadOnlyDatabase, table: str, username: str, times: list[st
     while True:
         page = database.row(
             f"SELECT {_count_columns(times, is_sqlite=True)}, MIN(rowid) AS first, MAX(rowid) AS last,"
-            f" SUM(`{username}` <> LOWER(`{username}`)) AS mixed FROM (SELECT rowid AS rowid, `{username}`{columns}"
+            f" SUM(`{username}` <> LOWER(`{username}`)) AS mixed, SUM(INSTR(`{username}`, 'ı') > 0) AS dotless"
+            f" FROM (SELECT rowid AS rowid, `{username}`{columns}"
             f" FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT {_PAGE})",
             last,
         )
@@ -107,10 +120,9 @@ def _pages(database: ReadOnlyDatabase, table: str, username: str, times: list[st
         last = page["last"]
 
 
-def _mixed_names(database: ReadOnlyDatabase, table: str, username: str, page: Row) -> list[str]:
+def _names_in_page(database: ReadOnlyDatabase, table: str, username: str, page: Row, condition: str) -> list[str]:
     rows = database.rows(
-        f"SELECT `{username}` AS name FROM {table} WHERE rowid BETWEEN ? AND ?"
-        f" AND `{username}` <> LOWER(`{username}`) LIMIT {_MAX_NAMES}",
+        f"SELECT `{username}` AS name FROM {table} WHERE rowid BETWEEN ? AND ? AND {condition} LIMIT {_MAX_NAMES}",
         page["first"],
         page["last"],
     )

@@ -41,6 +41,8 @@ class DatabaseUnreadable(Exception):
         self.code = code
         self.is_away = not is_connected or code == 0 or code >= _CLIENT_ERRORS
         """Whether no connection could be opened, or it was lost: the error is the client's (2000 and up), or none."""
+        self.is_locked = code == 0 and "locked" in message
+        """Whether another program has an SQLite file to itself, which is no fault of the file."""
 
 
 class StatementTimeout(DatabaseUnreadable):

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
@@ -15,16 +16,18 @@ from datetime import timedelta
 from email.message import EmailMessage
 from email.policy import SMTPUTF8
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 import aiosmtplib
 
 from plugin_bridge.authme.config import MailAccount
+from plugin_bridge.text import one_line
 from regsvc.config.host_sections import MailSection
 from regsvc.core.email_address import EmailAddress
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.http_backend import HttpBackend, make_mail_service
-from regsvc.notifications.mail.transport import MailBackend, Stage, judge_reply
+from regsvc.notifications.mail.transport import MailBackend, Stage, is_about_sender, judge_reply
 
 Security = Literal["starttls", "tls", "none"]
 
@@ -33,6 +36,7 @@ STARTTLS_PORTS: Final = (25, 587)
 
 _USE_TLS: Final = 'set mail.security = "tls"'
 _USE_STARTTLS: Final = 'set mail.security = "starttls"'
+_NO_PASSWORDS: Final = 'use an account of another provider, or mail.backend = "http" with a mail service'
 _AUTHMES_KEYS: Final = {
     _USE_TLS: "set Email.mailPort to 465",
     _USE_STARTTLS: "set Email.mailPort to 587",
@@ -50,7 +54,8 @@ _AUTHMES_KEYS: Final = {
 class SmtpAccount:
     """Address and credentials of a mail server. Without a `username` there is no login.
 
-    `is_authmes`: taken from AuthMe's own `Email.*` keys instead of ours.
+    `is_authmes`: taken from AuthMe's own `Email.*` keys instead of ours. `own_name`: the full name by which we greet
+    the server; "": by our address.
     """
 
     host: str
@@ -59,6 +64,7 @@ class SmtpAccount:
     username: str = ""
     password: str = field(default="", repr=False)
     is_authmes: bool = False
+    own_name: str = ""
 
     @property
     def address(self) -> str:
@@ -79,8 +85,8 @@ def explain_failure(error: Exception, account: SmtpAccount) -> str:
 def describe_failure(error: Exception) -> str:
     """Return the error on one line, without our credentials, which no server repeats."""
     if isinstance(error, aiosmtplib.SMTPResponseException):
-        return f"{error.code} {' '.join(str(error.message).split())}"
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return f"{error.code} {one_line(str(error.message))}"
+    return f"{type(error).__name__}: {one_line(str(error))}"
 
 
 def _explain(error: Exception, account: SmtpAccount) -> str:
@@ -103,6 +109,8 @@ def _explain(error: Exception, account: SmtpAccount) -> str:
             f"{account.address} offers no STARTTLS: {_USE_TLS} and mail.port = {TLS_PORT}; "
             'mail.security = "none" is for a server on this machine'
         )
+    if "authentication method" in str(error):
+        return f"{account.address} takes no passwords, only other logins such as OAuth (XOAUTH2): {_NO_PASSWORDS}"
     if "AUTH" in str(error):
         then = _USE_STARTTLS if account.security == "none" else "leave mail.username and mail.password empty"
         return f"{account.address} offers no login here: {then}"
@@ -114,14 +122,31 @@ def _explain_reply(error: aiosmtplib.SMTPResponseException, account: SmtpAccount
     if "STARTTLS" in reply.upper() and account.security == "none":
         return f"{account.address} requires encryption ({reply}): {_USE_STARTTLS}"
     if isinstance(error, aiosmtplib.SMTPAuthenticationError):
+        return f"{account.address} refuses the login ({reply}): {_explain_login(reply)}"
+    if isinstance(error, aiosmtplib.SMTPHeloError) and error.code >= 500:
         return (
-            f"{account.address} refuses the login ({reply}): check mail.username and mail.password; "
-            "some providers want a password made for this program (app password)"
+            f"{account.address} does not take the name by which we greet, {account.own_name or 'our address'} "
+            f"({reply}): set server.base_url, whose host is that name, or give this machine a full name"
         )
-    if isinstance(error, aiosmtplib.SMTPSenderRefused):
+    is_at_sender = isinstance(error, aiosmtplib.SMTPSenderRefused)
+    if is_about_sender(reply) or (is_at_sender and error.code >= 500):
         then = "mail.sender to an address of the account" if account.username else "mail.username and mail.password"
         return f"{account.address} refuses our sender ({reply}): set {then}"
+    if is_at_sender:
+        return f"{account.address} takes no mail at the moment ({reply}): it may limit connections or mails"
     return f"{account.address} refuses us: {reply}"
+
+
+def _explain_login(reply: str) -> str:
+    """Return what to do about a refused login. The replies are those of Exchange Online and Outlook.com, as reported.
+
+    https://learn.microsoft.com/exchange/clients-and-mobile-in-exchange-online/deprecation-of-basic-authentication-exchange-online
+    """
+    if re.search(r"basic authentication is|\b5\.7\.30\b", reply, re.IGNORECASE):
+        return f"it takes no passwords from programs any more, app passwords included; {_NO_PASSWORDS}"
+    if "smtpclientauthentication is disabled" in reply.lower():
+        return "its admin has to enable Authenticated SMTP for this mailbox; no other password helps"
+    return "check mail.username and mail.password; some providers want a password made for this program (app password)"
 
 
 def _explain_tls(error: ssl.SSLError, account: SmtpAccount) -> str:
@@ -149,12 +174,29 @@ SEND_TIMEOUT: Final = timedelta(seconds=60)
 
 _REPLY_TIMEOUT: Final = timedelta(seconds=30)
 _QUIT_TIMEOUT: Final = timedelta(seconds=3)
+_NO_NAME: Final = "[127.0.0.1]"
+_FULL_NAME: Final = re.compile(
+    r"(?=.{4,253}\Z)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+"
+    r"(?!(?:arpa|corp|home|internal|intranet|invalid|lan|local|localdomain|localhost|private|test)\Z)"
+    r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])",
+    re.IGNORECASE,
+)
+"""Name below a domain that DNS may have."""
 _DEFAULT_SENDER: Final = "companion@localhost"
 _MAIL_IS_OFF: Final = "mail is off: set mail.host, or mail.backend"
 
 
 class _SmtpClient(aiosmtplib.SMTP):
-    """SMTP client that closes its connection at once: a TLS shutdown would wait for the server's reply."""
+    """SMTP client that closes its connection at once: a TLS shutdown would wait for the server's reply.
+
+    Without a name it greets by the address of its end of the connection (RFC 5321, 4.1.3).
+    """
+
+    async def ehlo(self, **options: Any) -> aiosmtplib.SMTPResponse:
+        if self.local_hostname == _NO_NAME:
+            address = str(self.get_transport_info("sockname")[0]).partition("%")[0]
+            self.local_hostname = f"[IPv6:{address}]" if ":" in address else f"[{address}]"
+        return await super().ehlo(**options)
 
     def close(self) -> None:
         if isinstance(self.transport, asyncio.WriteTransport):
@@ -180,12 +222,10 @@ class SmtpBackend(MailBackend):
                     await client.send_message(message, recipients=[recipient.envelope])
                 except aiosmtplib.SMTPRecipientsRefused as error:
                     raise self._failure(error.recipients[0], "recipient") from error
-                except aiosmtplib.SMTPDataError as error:
-                    raise self._failure(error, "recipient") from error
                 except aiosmtplib.SMTPSenderRefused as error:
                     raise self._failure(error, "mail") from error
-                except aiosmtplib.SMTPHeloError as error:  # without TLS and login this is the first command
-                    raise self._failure(error, "session") from error
+                except aiosmtplib.SMTPResponseException as error:  # at DATA, or no reply as SMTP has them
+                    raise self._failure(error, "recipient") from error
                 except (aiosmtplib.SMTPNotSupported, ValueError) as error:
                     # the server does not support non-ASCII local parts, or our client considers the address unsafe
                     raise PermanentFailure(describe_failure(error)) from error
@@ -218,11 +258,10 @@ class SmtpBackend(MailBackend):
 
         Raises `TransportUnavailable`, and TimeoutError after `limit`.
         """
-        own_name = socket.gethostname()  # not looked up in DNS, which may be as unreachable as the mail server
         client = _SmtpClient(
             hostname=self.account.host,
             port=self.account.port,
-            local_hostname=own_name if "." in own_name and own_name.isascii() else "[127.0.0.1]",
+            local_hostname=self.account.own_name or _NO_NAME,
             use_tls=self.account.security == "tls",
             start_tls=self.account.security == "starttls",
             tls_context=self._tls,
@@ -232,15 +271,30 @@ class SmtpBackend(MailBackend):
         )
         try:
             async with asyncio.timeout(limit.total_seconds()):
-                try:
+                try:  # ValueError: of what a server sends for CRAM-MD5
                     await client.connect()
-                except (aiosmtplib.SMTPException, OSError) as error:
+                    if client.is_ehlo_or_helo_needed:
+                        await _greet(client)
+                except (
+                    aiosmtplib.SMTPException,
+                    OSError,
+                    ValueError,
+                ) as error:
                     raise TransportUnavailable(explain_failure(error, self.account)) from error
                 yield client
             with contextlib.suppress(aiosmtplib.SMTPException, OSError):  # the mail has been accepted by now
                 await client.quit(timeout=_QUIT_TIMEOUT.total_seconds())
         finally:
             client.close()
+
+
+async def _greet(client: aiosmtplib.SMTP) -> None:
+    try:
+        await client.ehlo()
+    except aiosmtplib.SMTPHeloError:
+        if not client.is_connected:
+            raise
+        await client.helo()
 
 
 class FolderBackend(MailBackend):
@@ -294,16 +348,21 @@ class NoMailBackend(MailBackend):
         return _MAIL_IS_OFF
 
 
-def make_mail_backend(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    """Return the backend chosen by `mail.backend`. `authme`: AuthMe's own account; None without AuthMe."""
+def make_mail_backend(config: MailSection, authme: MailAccount | None, base_url: str = "") -> MailBackend:
+    """Return the backend chosen by `mail.backend`. `authme`: AuthMe's own account; None without AuthMe.
+
+    `base_url`: our public address, whose host greets mail servers.
+    """
+    own_name = _find_own_name(base_url)
     sender = config.sender or (config.username if "@" in config.username else _DEFAULT_SENDER)
     match config.backend:
         case "auto" if authme is not None and authme.is_set_up:
             security: Security = "starttls" if authme.port in STARTTLS_PORTS else "tls"
-            account = SmtpAccount(authme.host, authme.port, security, authme.address, authme.password, is_authmes=True)
+            account = SmtpAccount(authme.host, authme.port, security, authme.address, authme.password, True, own_name)
             return SmtpBackend(config.sender or authme.address, account, _trusted_authorities(config))
         case "smtp":
-            account = SmtpAccount(config.host, config.port, config.security, config.username, config.password)
+            login = config.username, config.password
+            account = SmtpAccount(config.host, config.port, config.security, *login, own_name=own_name)
             return SmtpBackend(sender, account, _trusted_authorities(config))
         case "http":
             return HttpBackend(
@@ -318,6 +377,15 @@ def make_mail_backend(config: MailSection, authme: MailAccount | None) -> MailBa
             return LogBackend(sender)
         case _:
             return NoMailBackend()
+
+
+def _find_own_name(base_url: str) -> str:
+    """Return our full name in DNS, "" if none can be one: servers refuse names such as localhost.localdomain.
+
+    The machine's own name is not looked up: DNS may be as unreachable as the mail server.
+    """
+    names = (urlsplit(base_url).hostname or "", socket.gethostname())
+    return next((name for name in names if _FULL_NAME.fullmatch(name)), "")
 
 
 def _trusted_authorities(config: MailSection) -> ssl.SSLContext | None:

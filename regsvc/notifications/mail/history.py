@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
@@ -19,24 +18,22 @@ from regsvc.database.bulk import EntryPage, find_page
 from regsvc.database.models import OutboxEntry, Review, User
 from regsvc.http.messages import (
     Email,
-    EpochMilliseconds,
     Language,
+    Moment,
     Output,
     PageNumber,
     PageSize,
     Pagination,
     Reply,
-    Request,
     Username,
     make_pagination,
-    to_reply,
 )
 from regsvc.http.route import Routes
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail import history
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
-from regsvc.notifications.outbox import Outbox
+from regsvc.notifications.outbox import Fate, Outbox
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
@@ -50,24 +47,26 @@ WAITING: Final = "waiting"
 """Unfinished. Finished states are: sent (accepted by a server), failed (given up), dropped (no point in sending it)."""
 
 
-@dataclass(frozen=True)
-class MailEntry:
-    """One mail. `username` is the user it is about; None where it is about none, or the user is gone."""
+class MailFields(Output, frozen=True):
+    """A mail and its state: `waiting` is retried at `nextAttemptAt`, `failed` was given up.
 
-    id: int
-    template: str
-    to: str
-    username: str | None
-    language: str
-    state: str
-    attempts: int
-    created_at: datetime
-    next_attempt_at: datetime | None
-    done_at: datetime | None
-    last_error: str | None
+    `username` is the user that the mail concerns: null if they are not registered yet, or no longer.
+    """
+
+    id: MailId
+    template: MailName
+    to: Email
+    username: Username | None
+    language: Language
+    state: Fate
+    attempts: Annotated[int, Meta(ge=0, examples=[1])]
+    created_at: Moment
+    next_attempt_at: Moment | None
+    done_at: Moment | None
+    last_error: Annotated[str, Meta(description="Why the last attempt failed, or why the mail was dropped.")] | None
 
 
-def list_mails(page: int, size: int, *, to: str | None = None, state: MailState | None = None) -> EntryPage[MailEntry]:
+def list_mails(page: int, size: int, *, to: str | None = None, state: MailState | None = None) -> EntryPage[MailFields]:
     """Return a page (the first is 1), newest first; empty past the end. Filters that are None match everything.
     Blocking.
 
@@ -110,9 +109,9 @@ def _is_about(username_key: str) -> Any:
     return OutboxEntry.user_id.in_(sorted(ids)) | OutboxEntry.recipient_key.in_(addresses)
 
 
-def mail_entry(row: Any, username: str | None) -> MailEntry:
+def mail_entry(row: Any, username: str | None) -> MailFields:
     """Return an outbox row as a history entry; `username` is the user it is about."""
-    return MailEntry(
+    return MailFields(
         id=row.id,
         template=row.template,
         to=row.recipient,
@@ -195,16 +194,6 @@ class MailResender:
             savepoint.rollback()
 
 
-Fate = Annotated[
-    str,
-    Meta(
-        extra_json_schema={"enum": ["waiting", "sent", "failed", "dropped"]},
-        description="`dropped`: no longer relevant, so it was not sent.",
-        examples=["sent"],
-    ),
-]
-
-
 MailName = Annotated[str, Meta(description="The kind of mail.", examples=["approved"])]
 
 
@@ -214,62 +203,11 @@ MAX_RESENT = 100
 MailId = Annotated[int, Meta(ge=1, le=2**63 - 1, examples=[1])]
 
 
-class MailsQuery(Request, frozen=True, kw_only=True):
-    """A filter of mails."""
-
-    page: PageNumber = 1
-    size: PageSize = 20
-    to: (
-        Annotated[Username, Meta(description="An e-mail address or a player's name.", examples=["alice@example.org"])]
-        | None
-    ) = None
-    state: (
-        Annotated[Literal["waiting", "sent", "failed", "dropped"], Meta(description="The state of the mail.")] | None
-    ) = None
-
-
-class MailFields(Output, frozen=True, kw_only=True):
-    """A mail and its state: `waiting` is retried at `nextAttemptAt`, `failed` was given up.
-
-    `username` is the user that the mail concerns: null if they are not registered yet, or no longer.
-    """
-
-    id: MailId
-    template: MailName
-    to: Email
-    username: Username | None
-    language: Language
-    state: Fate
-    attempts: Annotated[int, Meta(ge=0, examples=[1])]
-    created_at: EpochMilliseconds
-    next_attempt_at: EpochMilliseconds | None
-    done_at: EpochMilliseconds | None
-    last_error: Annotated[str, Meta(description="Why the last attempt failed, or why the mail was dropped.")] | None
-
-
 class MailsReply(Reply, frozen=True, kw_only=True):
     """A page of mails, newest first."""
 
     mails: list[MailFields]
     pagination: Pagination
-
-
-class ResendRequest(Request, frozen=True, kw_only=True):
-    """One mail (`id`) or many (`ids`)."""
-
-    id: MailId | None = None
-    ids: Annotated[list[MailId], Meta(min_length=1, max_length=MAX_RESENT)] | None = None
-
-    @property
-    def targets(self) -> list[int]:
-        """The ids in order, without duplicates; raises InvalidField unless exactly one field is given."""
-        if self.ids is not None:
-            if self.id is not None:
-                raise InvalidField("ids")
-            return list(dict.fromkeys(self.ids))
-        if self.id is None:
-            raise InvalidField("id")
-        return [self.id]
 
 
 class ResendReply(Reply, frozen=True, kw_only=True):
@@ -296,12 +234,27 @@ class BulkResendReply(Reply, frozen=True, kw_only=True):
 
 
 @ROUTES.add("GET", "/api/admin/mails", Permission.SYSTEM_READ)
-async def show_mails(call: Call, query: MailsQuery) -> MailsReply:
-    """List the mails of the last weeks and their state, newest first."""
-    page = await call.run_list(history.list_mails, query.page, query.size, to=query.to, state=query.state)
+async def show_mails(
+    call: Call,
+    *,
+    page: PageNumber = 1,
+    size: PageSize = 20,
+    to: (
+        Annotated[Username, Meta(description="An e-mail address or a player's name.", examples=["alice@example.org"])]
+        | None
+    ) = None,
+    state: (
+        Annotated[Literal["waiting", "sent", "failed", "dropped"], Meta(description="The state of the mail.")] | None
+    ) = None,
+) -> MailsReply:
+    """List the mails of the last weeks and their state, newest first.
+
+    MailsQuery: A filter of mails.
+    """
+    found = await call.run_list(history.list_mails, page, size, to=to, state=state)
     return MailsReply(
-        mails=[to_reply(MailFields, entry) for entry in page.entries],
-        pagination=make_pagination(query.page, query.size, page.total, has_next=page.has_next),
+        mails=list(found.entries),
+        pagination=make_pagination(page, size, found.total, has_next=found.has_next),
     )
 
 
@@ -314,20 +267,28 @@ async def show_mails(call: Call, query: MailsQuery) -> MailsReply:
     errors.MailUnavailable,
 )
 async def resend_mails(
-    call: Call, resender: MailResender, mail_queue: MailQueue, request: ResendRequest
+    call: Call,
+    resender: MailResender,
+    mail_queue: MailQueue,
+    *,
+    id: MailId | None = None,
+    ids: Annotated[list[MailId], Meta(min_length=1, max_length=MAX_RESENT)] | None = None,
 ) -> ResendReply | BulkResendReply:
     """Resend mails that were sent, failed or dropped, if their content is still relevant.
 
     Expired content is never mailed again; a mailed link is replaced by a new one.
+
+    ResendRequest: One mail (`id`) or many (`ids`).
     """
-    targets = request.targets
-    if request.ids is None:
-        to = await _resend(call, resender, targets[0])
+    if (id is None) == (ids is None):
+        raise InvalidField("id" if id is None else "ids")
+    if id is not None:
+        to = await _resend(call, resender, id)
         reply: ResendReply | BulkResendReply = ResendReply(
-            message=call.message("mail_resent", to=to), id=targets[0], state=WAITING
+            message=call.message("mail_resent", to=to), id=id, state=WAITING
         )
     else:
-        reply = BulkResendReply(results=[await _resend_result(call, resender, mail_id) for mail_id in targets])
+        reply = BulkResendReply(results=[await _resend_result(call, resender, it) for it in dict.fromkeys(ids or ())])
     mail_queue.wake_all()
     return reply
 

@@ -15,17 +15,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.utils import parseaddr
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
-import msgspec
-
+from plugin_bridge.text import decode_json
 from regsvc.config.host_sections import MailSection
 from regsvc.config.value_checks import BodyTemplate, parse_body_template
 from regsvc.core import clock
 from regsvc.core.clock import Clock
-from regsvc.core.email_address import EmailAddress
+from regsvc.core.email_address import EmailAddress, split_sender
 from regsvc.core.http_response import LostAnswer, NoResponse, PrivateAddress, Response
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.transport import MailBackend, judge_reply
@@ -296,8 +294,8 @@ def _encode(body: Mapping[str, object]) -> bytes:
 def _code(response: Response, name: str) -> str:
     """Return a field of a JSON answer, or ""."""
     try:
-        answer: Any = msgspec.json.decode(response.body)
-    except msgspec.DecodeError:
+        answer = decode_json(response.body)
+    except ValueError:
         return ""
     value = answer.get(name) if isinstance(answer, dict) else None
     return value if isinstance(value, str) else ""
@@ -397,7 +395,7 @@ def make_mail_service(config: MailSection) -> MailService:
         case "resend":
             return Resend(url or Resend.default_url, key)
         case "mailgun":
-            domain = parseaddr(config.sender)[1].rpartition("@")[2]
+            domain = split_sender(config.sender)[1].rpartition("@")[2]
             return Mailgun(url or Mailgun.default_url(domain), key)
         case "brevo":
             return Brevo(url or Brevo.default_url, key)

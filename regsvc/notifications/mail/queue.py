@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from peewee import Database, fn
 
-from regsvc.auth.rate_limits import DurableLimits, LimitCheck, LockedWindows, SharedLimits, in_total
+from regsvc.auth.rate_limits import DurableLimits, LimitCheck, LockedWindows, SharedLimits, in_total, limits_of
 from regsvc.core.addresses import Caller
 from regsvc.core.clock import SKEW, Clock, is_over
 from regsvc.core.email_address import EmailAddress
@@ -166,7 +166,7 @@ class MailLimits:
         return wait
 
     def _per_client(self, caller: Caller) -> LimitCheck:
-        return f"{self.budget}.client", caller.limit_key, self.per_client
+        return f"{self.budget}.client", caller.limit_key, limits_of(caller, self.per_client)
 
     def _limits_of(self, mailbox: str, caller: Caller) -> tuple[SharedLimits, SharedLimits]:
         """Return the limits on mails to this mailbox, and on all mails."""

@@ -19,10 +19,10 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from email.headerregistry import Address, HeaderRegistry
+from email.header import Header
+from email.headerregistry import Address, BaseHeader, HeaderRegistry, UniqueAddressHeader
 from email.message import EmailMessage
-from email.policy import SMTP
-from email.utils import parseaddr
+from email.policy import SMTP, Policy
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -31,6 +31,7 @@ from string import Template
 from typing import Any, Final
 from urllib.parse import urljoin
 
+from plugin_bridge.text import one_line
 from regsvc.auth.derived_secrets import APPLICATION_PATH, ApplicationTokens
 from regsvc.auth.password_links import (
     FORGOT_PASSWORD_PATH,
@@ -45,7 +46,7 @@ from regsvc.config.host_style import accent_of
 from regsvc.config.sections import Config
 from regsvc.core.addresses import public_game_address
 from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms
-from regsvc.core.email_address import EmailAddress, is_email_address
+from regsvc.core.email_address import EmailAddress, is_email_address, parse_email, split_sender
 from regsvc.core.exceptions import StartupError
 from regsvc.core.i18n import FALLBACK_LANGUAGE, Translations, is_language_tag, normalize_tag
 from regsvc.core.safe_paths import read_text_file
@@ -383,13 +384,30 @@ _PAGES: Final[Mapping[str, str]] = {
 A mail with a code has no button: the page that asked for it is open, and a second one would lack what was entered.
 """
 
-
 _MAX_LISTED = 30
 """How many names a digest lists; further ones are only counted."""
 
-
+_LONGEST_LINE: Final = 78
 _ENCODED_WORD: Final = re.compile(r"=\?[^?\s]+\?[^?\s]+\?[^?\s]*\?=")
 """A piece of a header as it is sent (RFC 2047): a code in it may be in base64."""
+
+
+class _OneAddress(UniqueAddressHeader, BaseHeader):  # type: ignore[misc]  # they declare `max_count` differently
+    """Header with one address, which is one for every reader, whatever the name before it.
+
+    Where Python 3.11 breaks the line it drops the name's quotes: https://github.com/python/cpython/issues/80222.
+    """
+
+    def fold(self, *, policy: Policy) -> str:
+        """Return the lines of the header. What does not fit into one, or is not ASCII, is encoded (RFC 2047)."""
+        [address] = self.addresses
+        line = f"{self.name}: {address}"
+        if not (address.addr_spec.isascii() or getattr(policy, "utf8", False)):
+            return super().fold(policy=policy)
+        if address.display_name and (len(line) > _LONGEST_LINE or not line.isascii()):
+            words = Header(address.display_name, "utf-8", header_name=self.name).encode(linesep=policy.linesep)
+            line = f"{self.name}: {words}{policy.linesep} <{address.addr_spec}>"
+        return line + policy.linesep
 
 
 class _HeaderClasses(HeaderRegistry):
@@ -398,6 +416,8 @@ class _HeaderClasses(HeaderRegistry):
     def __init__(self) -> None:
         super().__init__()
         self._made: dict[str, Any] = {}
+        for name in ("from", "to", "reply-to"):
+            self.map_to_type(name, _OneAddress)
 
     def __getitem__(self, name: str) -> Any:
         key = name.lower()
@@ -512,13 +532,10 @@ class MailRenderer:
         message = EmailMessage(policy=_POLICY)
         message["Subject"] = subject
         message["From"] = self._from
-        local_part = to.local_part
-        if local_part.startswith('"'):  # the header puts quotes and backslashes back
-            local_part = re.sub(r"\\(.)", r"\1", local_part[1:-1])
-        message["To"] = Address(username=local_part, domain=to.domain)
+        message["To"] = _in_header(to)
         contact = self._config().server.contact
         if is_email_address(contact):
-            message["Reply-To"] = Address(addr_spec=contact)
+            message["Reply-To"] = _in_header(parse_email(contact))
         message["Date"] = moment
         message["Message-ID"] = message_id or self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
         message["Auto-Submitted"] = "auto-generated"
@@ -708,10 +725,18 @@ def recipient_of(mail: OutboxEntry) -> EmailAddress:
     return EmailAddress(mail.recipient, mail.recipient_key)
 
 
+def _in_header(address: EmailAddress) -> Address:
+    local_part = address.local_part
+    if local_part.startswith('"'):  # the header puts quotes and backslashes back
+        local_part = re.sub(r"\\(.)", r"\1", local_part[1:-1])
+    return Address(username=local_part, domain=address.domain)
+
+
 def _sender_address(sender: str, server_name: str) -> Address:
-    name, address = parseaddr(sender)
-    display_name = " ".join((name or server_name).split())
-    return Address(display_name, addr_spec=address or sender)
+    name, address = split_sender(sender)
+    if is_email_address(address):
+        address = parse_email(address).envelope  # its domain as A-label, which servers without SMTPUTF8 take
+    return Address(one_line(name or server_name), addr_spec=address)
 
 
 def _get_user(mail: OutboxEntry) -> User:

@@ -50,6 +50,13 @@ _OURS: Final = re.compile(
     r"|spamhaus|dnsbl|\brbl\b|(black|block) ?list|blocked using|client host|black ip|reputation"
     r"|\b(your|this|sending) (ip|host|server|network)\b|\b(mi|hl|wm|rp):[a-z]{3}\b|tenant"
 )
+_SENDER: Final = re.compile(
+    r"send ?as\b|\bsendas|\bsenders?\b|from (address|header)|mail from|not owned by|\b5\.7\.60\b|\b[45]\.1\.[78]\b",
+    re.IGNORECASE,
+)
+_MUCH: Final = re.compile(
+    r"limit|quota|\brate\b|exceed|too many|throttl|frequen|reputation|(black|block) ?list|spam", re.IGNORECASE
+)
 _RECIPIENTS: Final = re.compile(
     r"mailbox|over ?quota|receiving|gr[ae]y ?list|addressee"
     r"|\b(users?|recipients?|address(es)?|accounts?)\b.* (unknown|not found|exists?|invalid|inactive|disabled)"
@@ -88,7 +95,7 @@ def judge_reply(code: int, text: str, stage: Stage) -> Verdict:
     words = " ".join(text.lower().split())
     found = _ENHANCED.search(words)
     status = (int(found[1]), int(found[2])) if found else (0, 0)
-    if stage == "session":
+    if stage == "session" or code < 200:  # no reply as SMTP has them: the server's fault, and no mail's
         return "account"
     if stage == "mail":  # what may be refused there besides our sender are parameters that this mail needs
         return "later" if code == 555 or status == (3, 4) or status[0] == 6 else "account"
@@ -106,6 +113,11 @@ def judge_reply(code: int, text: str, stage: Stage) -> Verdict:
     return "account" if code in (421, 432, 454) or _PERHAPS_OURS.search(words) else "later"
 
 
+def is_about_sender(reply: str) -> bool:
+    """Return whether a refusal is about our sender's address, and not about how much it sends or its reputation."""
+    return _SENDER.search(reply) is not None and _MUCH.search(reply) is None
+
+
 def wording_of(reply: str) -> str:
     """Return the reply without what differs from mail to mail: addresses, and words with digits, such as queue ids."""
     return " ".join(re.sub(r"\S*[\d@]\S*", " ", reply.lower()).split())
@@ -113,8 +125,8 @@ def wording_of(reply: str) -> str:
 
 log = logging.getLogger(__name__)
 
-_TEST_LIMIT: Final = timedelta(seconds=10)
-"""How long the mail server may take for a login, and for a mail, of a test."""
+PROBE_LIMIT: Final = timedelta(seconds=35)
+"""How long a mail server may take for a login, and for a mail, of a test: no less than for a mail of a player."""
 _SEVERAL: Final = 3
 """Recipients refused alike, in a row, that mean trouble with our account or the server."""
 _MAX_WORDINGS: Final = 20
@@ -233,11 +245,11 @@ class MailTransport(Transport):
 async def send_test_mail(backend: MailBackend, renderer: MailRenderer, address: str, language: str) -> str | None:
     """Send a mail without the outbox. Returns why it failed, or None. Raises `InvalidEmail`."""
     recipient = parse_email(address)
-    if problem := await backend.find_problem(_TEST_LIMIT):
+    if problem := await backend.find_problem(PROBE_LIMIT):
         return problem
     message = renderer.compose("mail_test", recipient, language, {})
     try:
-        async with asyncio.timeout(_TEST_LIMIT.total_seconds()):
+        async with asyncio.timeout(PROBE_LIMIT.total_seconds()):
             await backend.send(message, recipient)
     except TimeoutError:
         return "the mail server can be reached, but takes too long to accept a mail"

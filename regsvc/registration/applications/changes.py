@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta
+from msgspec.structs import replace
 from peewee import Database
 
 from regsvc.accounts.captcha import CAPTCHA_REFUSALS, CaptchaProof, CaptchaProtectedRequest, Captchas
@@ -32,14 +33,13 @@ from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import PENDING, User
-from regsvc.http.messages import ApplicationToken, Email, Reply, Request, to_reply
+from regsvc.http.messages import ApplicationToken, Email, Reply
 from regsvc.http.route import APPLICATION_TOKEN, PUBLIC, Routes
 from regsvc.notifications.mail.queue import MailLimits
 from regsvc.notifications.webhook import WebhookQueue
 from regsvc.registration.applications.status import (
     ApplicationReply,
     Applications,
-    ApplicationStatus,
     application_reply,
     may_correct_email,
     token_of,
@@ -58,12 +58,11 @@ _CHANGES: Final = (RateLimit(10, timedelta(hours=1)), RateLimit(30, timedelta(da
 """Changes of the answers of one application, each of which the team is told."""
 
 
-@dataclass(frozen=True)
-class CorrectedAddress:
-    """The address in force now, and the token that replaces the one presented."""
+class CorrectAddressReply(Reply, frozen=True, kw_only=True):
+    """The address was replaced, and with it the token: the one presented is no longer valid."""
 
-    email: str
-    application_token: str = field(repr=False)
+    email: Email
+    application_token: ApplicationToken
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,9 @@ class ApplicationChanges:
     wake: Callable[[], None]
     """Wakes the open streams."""
 
-    async def correct_address(self, token: str, email: str, captcha: CaptchaProof, caller: Caller) -> CorrectedAddress:
+    async def correct_address(
+        self, token: str, email: str, captcha: CaptchaProof, caller: Caller
+    ) -> CorrectAddressReply:
         """Replace an address that is a note for the moderators (`registration.methods`); nothing is mailed to it.
 
         Captchas and limits are those of codes. Raises `InvalidEmail`, `DomainNotAllowed`, `RateLimited`, the captcha's
@@ -99,7 +100,7 @@ class ApplicationChanges:
         self.wake()
         return corrected
 
-    async def change_answers(self, token: str, answers: Mapping[str, Answer], caller: Caller) -> ApplicationStatus:
+    async def change_answers(self, token: str, answers: Mapping[str, Answer], caller: Caller) -> ApplicationReply:
         """Replace the answers by others that pass the questionnaire, and return the application.
 
         Raises `ApplicationNotFound`, `WrongStatus`, `NotEnabled` where no questions were asked, `RateLimited` after too
@@ -108,8 +109,8 @@ class ApplicationChanges:
         """
         address = await self.worker.run(self._find_address, token)
         submitted = await self.questionnaires.submit(answers, Submitter(caller, address=address))
-        if not submitted.is_passed:
-            wait = round(submitted.wait.total_seconds())
+        if not submitted.passed:
+            wait = submitted.remaining_seconds or 0
             raise QuestionnaireFailed(
                 "kept", score=submitted.score, pass_score=submitted.pass_score, remaining_seconds=wait
             )
@@ -117,7 +118,7 @@ class ApplicationChanges:
         self.wake()
         return await self.applications.find(token)
 
-    async def answer_question(self, token: str, text: str, caller: Caller) -> ApplicationStatus:
+    async def answer_question(self, token: str, text: str, caller: Caller) -> ApplicationReply:
         """Answer the team's newest question, and return the application, which then waits for the team.
 
         Raises `ApplicationNotFound`, `NothingAsked`, `AnswerTooLong`, `InvalidField` for an empty answer, and
@@ -133,7 +134,7 @@ class ApplicationChanges:
         with self._locked(token, is_pending=False) as user:
             return self.questions.answer(user, text, Actor(user.username, caller.address))
 
-    def _correct(self, token: str, address: EmailAddress, caller: Caller) -> CorrectedAddress:
+    def _correct(self, token: str, address: EmailAddress, caller: Caller) -> CorrectAddressReply:
         with self._locked(token) as user:
             if not may_correct_email(user, requires_code=self.live.current.registration.requires_code):
                 raise NotEnabled
@@ -142,7 +143,7 @@ class ApplicationChanges:
             User.update(email=user.email, email_key=None).where(User.id == user.id).execute()
             by = Actor(user.username, caller.address)
             self.audit.record("user.email_changed", by, user.username, {"why": "corrected"})
-        return CorrectedAddress(address.display, self.tokens.token_of(user))
+        return CorrectAddressReply(email=address.display, application_token=self.tokens.token_of(user))
 
     def _find_address(self, token: str) -> str | None:
         """Return the key of the address that the applicant has proven, or None.
@@ -189,36 +190,6 @@ def _changes_of(user: User) -> LimitCheck:
     return "application.answers", user.username_key, _CHANGES
 
 
-class ChangeAnswersRequest(Request, frozen=True, kw_only=True):
-    """All answers by question id, as in `POST /api/questionnaire/submit`; omitted questions count as unanswered."""
-
-    answers: Annotated[
-        dict[QuestionKey, AnswerFields],
-        Meta(examples=[{"1": {"type": "single_choice", "selectedOptionIds": [0]}}]),
-    ]
-
-
-class AnswerQuestionRequest(Request, frozen=True, kw_only=True):
-    """The answer to the newest question."""
-
-    text: Annotated[
-        str, Meta(description=f"At most {MAX_ANSWER} characters.", examples=["The one who builds bridges."])
-    ]
-
-
-class CorrectAddressRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
-    """The right address; with a captcha where one is required to request a code."""
-
-    email: Email
-
-
-class CorrectAddressReply(Reply, frozen=True, kw_only=True):
-    """The address was replaced, and with it the token: the one presented is no longer valid."""
-
-    email: Email
-    application_token: ApplicationToken
-
-
 @ROUTES.add(
     "POST",
     "/api/application/answers",
@@ -237,16 +208,23 @@ async def change_answers(
     call: Call,
     status_limits: StatusRateLimits,
     application_changes: ApplicationChanges,
-    request: ChangeAnswersRequest,
+    *,
+    answers: Annotated[
+        dict[QuestionKey, AnswerFields],
+        Meta(examples=[{"1": {"type": "single_choice", "selectedOptionIds": [0]}}]),
+    ],
 ) -> ApplicationReply:
     """Replace the answers of an application that waits for review. If the new ones fail, the earlier ones stay.
 
     The token is taken from the header alone. The limits are those of the questionnaire, and ten changes an hour and
     thirty a day of one application; failed answers start its wait for the applicant's address.
+
+    ChangeAnswersRequest: All answers by question id, as in `POST /api/questionnaire/submit`; omitted questions count
+    as unanswered.
     """
     status_limits.hit(call.address)
-    answers = {key: to_answer(fields) for key, fields in request.answers.items()}
-    changed = await application_changes.change_answers(token_of(call), answers, call.caller)
+    given = {key: to_answer(fields) for key, fields in answers.items()}
+    changed = await application_changes.change_answers(token_of(call), given, call.caller)
     return application_reply(call, changed, message=call.message("answers_changed"))
 
 
@@ -266,15 +244,20 @@ async def answer_question(
     call: Call,
     status_limits: StatusRateLimits,
     application_changes: ApplicationChanges,
-    request: AnswerQuestionRequest,
+    *,
+    text: Annotated[
+        str, Meta(description=f"At most {MAX_ANSWER} characters.", examples=["The one who builds bridges."])
+    ],
 ) -> ApplicationReply:
     """Answer the newest question of the team, for whose review the application then waits again.
 
     The token is taken from the header alone. An answer that comes after the decision is kept, and refused with
     `answer_too_late`.
+
+    AnswerQuestionRequest: The answer to the newest question.
     """
     status_limits.hit(call.address)
-    answered = await application_changes.answer_question(token_of(call), request.text, call.caller)
+    answered = await application_changes.answer_question(token_of(call), text, call.caller)
     return application_reply(call, answered, message=call.message("question_answered"))
 
 
@@ -294,13 +277,17 @@ async def correct_address(
     call: Call,
     application_changes: ApplicationChanges,
     status_limits: StatusRateLimits,
-    request: CorrectAddressRequest,
+    request: CaptchaProtectedRequest,
+    *,
+    email: Email,
 ) -> CorrectAddressReply:
     """Correct an address that nothing proves (`canCorrectEmail`), while the application waits for review.
 
     The token is taken from the header alone. Nothing is mailed to such addresses.
+
+    CorrectAddressRequest: The right address; with a captcha where one is required to request a code.
     """
     status_limits.hit(call.address)
     changes = application_changes
-    corrected = await changes.correct_address(token_of(call), request.email, request.captcha, call.caller)
-    return to_reply(CorrectAddressReply, corrected, message=call.message("email_changed"))
+    corrected = await changes.correct_address(token_of(call), email, request.captcha, call.caller)
+    return replace(corrected, message=call.message("email_changed"))

@@ -11,12 +11,11 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, structs
 from peewee import Case, fn
 
 from regsvc.auth.derived_secrets import ApplicationTokens
@@ -37,7 +36,7 @@ from regsvc.http.messages import (
     ApplicationToken,
     Count,
     Email,
-    EpochMilliseconds,
+    Moment,
     Output,
     QuestionId,
     Reply,
@@ -52,12 +51,11 @@ from regsvc.registration.questionnaire.service import OptionId, Questionnaires
 from regsvc.runtime.event_streams import HEARTBEAT, PREAMBLE, encode_event
 from regsvc.runtime.game_status import GameServers
 from regsvc.runtime.join_facts import OwnWhyReply, WhyNot, explain_to_player
-from regsvc.users.questions import QuestionRecord, find_questions
+from regsvc.users.questions import find_questions
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import needs_password
 from regsvc.users.user_details import AnsweredQuestion, AskedFields
 from regsvc.users.user_list import waiting_for
-from regsvc.users.user_query import WaitingFor
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
@@ -126,61 +124,28 @@ def _find_median() -> int | None:
     return round(median(waits)) if len(waits) >= _FEWEST_DECISIONS else None
 
 
-@dataclass(frozen=True)
-class DecidedOn:
-    """Number of approvals and rejections that people made on a day, in the host's time zone."""
+class DecidedFields(Output, frozen=True):
+    """Number of approvals and rejections that people made on a day."""
 
-    day: date
-    approved: int = 0
-    rejected: int = 0
-
-
-@dataclass(frozen=True)
-class Overview:
-    """The review queue in figures. `waiting` and `asked` are None where there are more than `MAX_COUNT`."""
-
-    waiting: int | None
-    """Number of users who wait for the team."""
-    asked: int | None
-    """Number of users who have to answer a question of the team first."""
-    oldest: str | None
-    """Name of the user who has waited longest for the team."""
-    oldest_since: datetime | None
-    """When that user registered."""
-    usual_seconds: int | None
-    """How long reviews usually take; None: too few were made."""
-    decided: tuple[DecidedOn, ...] | None
-    """The last days, oldest first; None: of more than `_MOST_DECISIONS`."""
+    day: Annotated[str, Meta(description="In the host's time zone.", examples=["2026-11-27"])]
+    approved: Count = 0
+    rejected: Count = 0
 
 
-@dataclass(frozen=True)
-class ApplicationStatus:
-    """An application and what may become of it."""
+class OverviewReply(Reply, frozen=True, kw_only=True):
+    """The review queue in figures."""
 
-    username: str
-    email: str | None
-    status: str
-    received_at: datetime
-    place: int | None
-    """The place in the line of those who wait, from 1; None for others."""
-    waiting: int
-    """Number of users who wait for review."""
-    usual_seconds: int | None
-    """How long reviews usually take; None: too few were made."""
-    reason: str | None
-    reviewed_at: datetime | None
-    reapply_at: datetime | None
-    """When the name of a rejected user becomes free; None: it is."""
-    ban_expires_at: datetime | None
-    has_password: bool
-    can_correct_email: bool
-    waiting_for: WaitingFor | None
-    questions: tuple[QuestionRecord, ...]
-    """What the team asked, and the answers, oldest first."""
-    answers: tuple[AnsweredQuestion, ...] | None
-    """None: the applicant was not asked."""
-    can_edit_answers: bool
-    game_address: str | None
+    waiting: Annotated[Count | None, Meta(description="Users who wait for the team; null: very many.")]
+    asked: Annotated[Count | None, Meta(description="Users who have to answer a question first; null: very many.")]
+    oldest: Annotated[Username | None, Meta(description="Who has waited longest for the team.")]
+    oldest_since: Annotated[Moment | None, Meta(description="When they registered.")]
+    usual_seconds: Annotated[
+        int | None, Meta(description="How long reviews usually take; null: too few were made.", examples=[7200])
+    ]
+    decided: Annotated[
+        tuple[DecidedFields, ...] | None,
+        Meta(description="The last seven days, today last; null: very many decisions."),
+    ]
 
 
 class Applications:
@@ -195,23 +160,23 @@ class Applications:
         self._live = live
         self._now = now
         self._usual_wait = UsualWait(now)
-        self._lookup: SharedLookup[str, ApplicationStatus] = SharedLookup(self.find_all)
+        self._lookup: SharedLookup[str, ApplicationReply] = SharedLookup(self.find_all)
 
-    async def find(self, token: str) -> ApplicationStatus:
+    async def find(self, token: str) -> ApplicationReply:
         """Return the application of this token. Raises `ApplicationNotFound`."""
         found = await self._lookup.find(token)
         if found is None:
             raise ApplicationNotFound
         return found
 
-    async def find_all(self, tokens: Sequence[str]) -> Mapping[str, ApplicationStatus]:
+    async def find_all(self, tokens: Sequence[str]) -> Mapping[str, ApplicationReply]:
         """Return the applications of these tokens, without those that are not valid."""
         return await self._worker.run(self._load, tokens)
 
-    def overview(self) -> Overview:
+    def overview(self) -> OverviewReply:
         """Return the review queue in figures, each from an index. Blocking: for a worker thread."""
         oldest = find_oldest()
-        return Overview(
+        return OverviewReply(
             waiting=_count_pending(is_asked=False),
             asked=_count_pending(is_asked=True),
             oldest=None if oldest is None else oldest.username,
@@ -220,7 +185,7 @@ class Applications:
             decided=count_decided(self._now(), self._live.current.server.zone),
         )
 
-    def _load(self, tokens: Sequence[str]) -> Mapping[str, ApplicationStatus]:
+    def _load(self, tokens: Sequence[str]) -> Mapping[str, ApplicationReply]:
         """Load any number of applications with few statements."""
         users = self._tokens.find_users(tokens)
         if not users:
@@ -237,7 +202,7 @@ class Applications:
         for token, user in users.items():
             result = answers.get(user.id)
             is_pending = user.status == PENDING
-            statuses[token] = ApplicationStatus(
+            statuses[token] = ApplicationReply(
                 username=user.username,
                 email=user.email,
                 status=user.status,
@@ -252,8 +217,8 @@ class Applications:
                 has_password=not needs_password(user) or user.id in with_password,
                 can_correct_email=is_pending and may_correct_email(user, requires_code=requires_code),
                 waiting_for=waiting_for(user),
-                questions=tuple(questions.get(user.id, ())),
-                answers=None if result is None else result.answers,
+                questions=tuple(to_reply(AskedFields, it) for it in questions.get(user.id, ())),
+                answers=None if result is None else tuple(map(_given_answer, result.answers)),
                 can_edit_answers=is_pending and result is not None and self._questionnaires.is_enabled,
                 game_address=game_address,
             )
@@ -278,7 +243,7 @@ def _count_pending(*, is_asked: bool) -> int | None:
     return count if count <= MAX_COUNT else None
 
 
-def count_decided(now: datetime, zone: tzinfo | None) -> tuple[DecidedOn, ...] | None:
+def count_decided(now: datetime, zone: tzinfo | None) -> tuple[DecidedFields, ...] | None:
     """Return what people decided on each of the last days, today last; `zone` None: the machine's.
 
     None: more than `_MOST_DECISIONS` were made, with those that nobody made.
@@ -300,8 +265,8 @@ def count_decided(now: datetime, zone: tzinfo | None) -> tuple[DecidedOn, ...] |
     if sum(counts.values()) > _MOST_DECISIONS:
         return None
     return tuple(
-        DecidedOn(days[number], counts.get((number, "approve", True), 0), counts.get((number, "reject", True), 0))
-        for number in reversed(range(_DAYS))
+        DecidedFields(str(day), *(counts.get((number, decision, True), 0) for decision in ("approve", "reject")))
+        for number, day in reversed(list(enumerate(days)))
     )
 
 
@@ -319,35 +284,10 @@ def _find_players_with_password(users: Sequence[User]) -> set[int]:
     return {row.user_id for row in rows if row.user_id is not None}
 
 
-class DecidedFields(Output, frozen=True, kw_only=True):
-    """Number of approvals and rejections that people made on a day."""
-
-    day: Annotated[str, Meta(description="In the host's time zone.", examples=["2026-11-27"])]
-    approved: Count
-    rejected: Count
-
-
-class OverviewReply(Reply, frozen=True, kw_only=True):
-    """The review queue in figures."""
-
-    waiting: Annotated[Count | None, Meta(description="Users who wait for the team; null: very many.")]
-    asked: Annotated[Count | None, Meta(description="Users who have to answer a question first; null: very many.")]
-    oldest: Annotated[Username | None, Meta(description="Who has waited longest for the team.")]
-    oldest_since: Annotated[EpochMilliseconds | None, Meta(description="When they registered.")]
-    usual_seconds: Annotated[
-        int | None, Meta(description="How long reviews usually take; null: too few were made.", examples=[7200])
-    ]
-    decided: Annotated[
-        list[DecidedFields] | None, Meta(description="The last seven days, today last; null: very many decisions.")
-    ]
-
-
 @ROUTES.add("GET", "/api/admin/overview", Permission.USERS_READ)
 async def show_overview(call: Call, applications: Applications) -> OverviewReply:
     """Tell how many applications wait, since when, how long reviews take, and what was decided in the last days."""
-    found = await call.run(applications.overview)
-    decided = None if found.decided is None else [to_reply(DecidedFields, it, day=str(it.day)) for it in found.decided]
-    return to_reply(OverviewReply, found, decided=decided)
+    return await call.run(applications.overview)
 
 
 class ApplicationQuery(Request, frozen=True, kw_only=True):
@@ -378,21 +318,21 @@ class ApplicationReply(Reply, frozen=True, kw_only=True):
     username: Username
     email: Email | None
     status: Status
-    received_at: EpochMilliseconds
+    received_at: Moment
     place: Annotated[int, Meta(description="The place in the line, from 1.", examples=[3])] | None
     waiting: Annotated[int, Meta(description="The number of applications that wait for review.", examples=[12])]
     usual_seconds: Annotated[int, Meta(description="How long reviews usually take.", examples=[7200])] | None
     reason: str | None
-    reviewed_at: EpochMilliseconds | None
-    reapply_at: EpochMilliseconds | None
-    ban_expires_at: EpochMilliseconds | None
+    reviewed_at: Moment | None
+    reapply_at: Moment | None
+    ban_expires_at: Moment | None
     has_password: Annotated[
         bool, Meta(description="False: with AuthMe, a link to set one is mailed with the approval.")
     ]
     can_correct_email: bool
     waiting_for: WaitingForText | None
-    questions: Annotated[list[AskedFields], Meta(description="Oldest first; only the newest can be answered.")]
-    answers: list[GivenAnswerFields] | None
+    questions: Annotated[tuple[AskedFields, ...], Meta(description="Oldest first; only the newest can be answered.")]
+    answers: tuple[GivenAnswerFields, ...] | None
     can_edit_answers: bool
     game_address: (
         Annotated[str, Meta(description="The address to type into the game.", examples=["play.example.org"])] | None
@@ -443,19 +383,14 @@ def token_of(call: Call, query: ApplicationQuery | None = None) -> str:
     return call.request.headers.get(APPLICATION_TOKEN_HEADER) or in_query or ""
 
 
-def application_reply(call: Call, found: ApplicationStatus, message: str | UnsetType = UNSET) -> ApplicationReply:
+def application_reply(call: Call, found: ApplicationReply, message: str | UnsetType = UNSET) -> ApplicationReply:
     """Return the application as its routes show it, with the reason in the caller's language."""
-    answers: list[GivenAnswerFields] = []
-    for given in found.answers or ():
-        shown = "\n".join(given.answers)
-        answers.append(to_reply(GivenAnswerFields, given, answer=shown, selected_option_ids=list(given.option_ids)))
-    return to_reply(
-        ApplicationReply,
-        found,
-        message=message,
-        reason=call.word_reason(found.reason),
-        answers=None if found.answers is None else answers,
-    )
+    return structs.replace(found, message=message, reason=call.word_reason(found.reason))
+
+
+def _given_answer(given: AnsweredQuestion) -> GivenAnswerFields:
+    shown, options = "\n".join(given.answers), list(given.option_ids)
+    return to_reply(GivenAnswerFields, given, answer=shown, selected_option_ids=options)
 
 
 MAX_STREAMS: Final = 200
@@ -469,7 +404,7 @@ SHORTEST_PAUSE: Final = timedelta(seconds=0.25)
 class ApplicationStream(LiveStream):
     """The last state of one application, for one client. Use on the event loop only."""
 
-    def __init__(self, token: str, status: ApplicationStatus, caller: Caller) -> None:
+    def __init__(self, token: str, status: ApplicationReply, caller: Caller) -> None:
         super().__init__()
         self.token = token
         self.client = caller.limit_key
@@ -477,13 +412,13 @@ class ApplicationStream(LiveStream):
         self._status = status
         self._has_news.set()
 
-    def put(self, status: ApplicationStatus) -> None:
+    def put(self, status: ApplicationReply) -> None:
         """Replace the state; the client receives it if it differs."""
         if status != self._status:
             self._status = status
             self._has_news.set()
 
-    async def next_status(self, seconds: float) -> ApplicationStatus | None:
+    async def next_status(self, seconds: float) -> ApplicationReply | None:
         """Return the state once it is new, or None if it is not after `seconds`."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._has_news.wait(), seconds)
@@ -521,7 +456,7 @@ class ApplicationStreams(LiveStreams[ApplicationStream]):
         finally:
             self._remove(stream)
 
-    async def statuses(self, stream: ApplicationStream) -> AsyncIterator[ApplicationStatus | None]:
+    async def statuses(self, stream: ApplicationStream) -> AsyncIterator[ApplicationReply | None]:
         """Yield the application now and after each change, and None as a heartbeat. Ends with the application."""
         while not stream.is_closed:
             status = await stream.next_status(self._heartbeat_interval)
@@ -582,7 +517,7 @@ async def stream_application(
         await send_events(call, stream, _encode_each(call, streams.statuses(stream)))
 
 
-async def _encode_each(call: Call, statuses: AsyncIterator[ApplicationStatus | None]) -> AsyncIterator[bytes]:
+async def _encode_each(call: Call, statuses: AsyncIterator[ApplicationReply | None]) -> AsyncIterator[bytes]:
     yield PREAMBLE
     async for status in statuses:
         yield HEARTBEAT if status is None else encode_event("application", application_reply(call, status))

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 from msgspec import Meta
 
+from plugin_bridge.text import decode_json, one_line
 from regsvc.config.sections import QuestionnaireSection
 from regsvc.core.backoff import CircuitBreaker
 from regsvc.core.exceptions import describe_exception
@@ -140,7 +141,7 @@ class ChatScorer:
             self._slots.release()
 
     async def _ask(self, written: TextAnswer, seconds: float) -> str:
-        """Send the request. Raises `_UnusableScore`, `_ServiceFailed`, `NoResponse`, or msgspec's `DecodeError`."""
+        """Send the request. Raises `_UnusableScore`, `_ServiceFailed`, `NoResponse`, or ValueError."""
         from regsvc.core.http_client import HttpClient
 
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -152,7 +153,7 @@ class ChatScorer:
             raise _UnusableScore(f"HTTP {response.status}")
         if not 200 <= response.status < 300:
             raise _ServiceFailed(f"the service answered HTTP {response.status}")
-        content = msgspec.json.decode(response.body, type=_Completion).choices[0].message.content
+        content = msgspec.convert(decode_json(response.body), _Completion).choices[0].message.content
         if content is None:
             raise _UnusableScore("the model gave no reply")
         return content
@@ -188,13 +189,12 @@ def parse_score(content: str, max_score: int) -> AnswerScore:
     text = content.strip()
     fenced = _FENCED.fullmatch(text)
     try:
-        reply = msgspec.json.decode(fenced["object"] if fenced else text, type=_Reply)
-    except msgspec.DecodeError as error:
+        reply = msgspec.convert(decode_json(fenced["object"] if fenced else text), _Reply)
+    except ValueError as error:
         raise _UnusableScore("the service did not reply in the requested format") from error
     if reply.score > max_score:
         raise _UnusableScore("the service gave more points than the maximum")
-    printable = "".join(character if character.isprintable() else " " for character in reply.reason)
-    return AnswerScore(round(reply.score), " ".join(printable.split())[:_MAX_REASON])
+    return AnswerScore(round(reply.score), one_line(reply.reason, _MAX_REASON))
 
 
 def _quote(text: str) -> str:
@@ -209,7 +209,7 @@ def _describe(error: Exception) -> str:
         return str(error)
     if isinstance(error, NoResponse):
         return f"the service cannot be reached: {error}"
-    if isinstance(error, msgspec.DecodeError):
+    if isinstance(error, ValueError):
         return "the service's reply is not a chat completion"
     return describe_exception(error)
 

@@ -11,18 +11,18 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from math import ceil
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, structs
 from peewee import Database
 
 from regsvc.accounts.access import AccountAccess
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.auth.entitlement import Principal
-from regsvc.auth.rate_limits import DurableLimits, in_total, team_writes
+from regsvc.auth.rate_limits import DurableLimits, in_total, limits_of, team_writes
 from regsvc.auth.verification_codes import VerificationCodes, proven_at
 from regsvc.config.sections import QuestionnaireSection
 from regsvc.core import errors
@@ -46,8 +46,8 @@ from regsvc.database.bulk import redate, select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import PENDING, StoredQuestionnaire, User
 from regsvc.http.messages import (
-    EpochMilliseconds,
     MessageReply,
+    Moment,
     Output,
     Points,
     Proof,
@@ -55,9 +55,8 @@ from regsvc.http.messages import (
     Reply,
     Request,
     Username,
-    to_reply,
 )
-from regsvc.http.route import PUBLIC, Routes
+from regsvc.http.route import PUBLIC, Routes, SentAs
 from regsvc.registration.questionnaire.questions import (
     Answer,
     ChoiceQuestion,
@@ -245,22 +244,6 @@ ROUTES: Final = Routes()
 
 
 @dataclass(frozen=True)
-class SubmittedAnswers:
-    """Result of a submission; the registration redeems `token`."""
-
-    token: str
-    score: int
-    max_score: int
-    pass_score: int
-    is_passed: bool
-    requires_review: bool
-    submitted_at: datetime
-    expires_at: datetime
-    wait: timedelta = timedelta(0)
-    """Time until the next answers are accepted, where these did not pass."""
-
-
-@dataclass(frozen=True)
 class Submitter:
     """A client that submits answers, and its proof of an e-mail address, if it has one.
 
@@ -296,7 +279,7 @@ class Questionnaires:
         """Whether applicants have to pass a questionnaire."""
         return self.config.file is not None
 
-    async def submit(self, answers: Mapping[str, Answer], submitter: Submitter) -> SubmittedAnswers:
+    async def submit(self, answers: Mapping[str, Answer], submitter: Submitter) -> SubmitQuestionnaireReply:
         """Evaluate answers, keyed by question id as text, and save the result.
 
         Raises `InvalidAnswer`, `RateLimited` (also while a failed attempt cools down), `InvalidCode` for a proof that
@@ -356,7 +339,7 @@ class Questionnaires:
         )
         return scored if score is None else replace(scored, points=score.points, note=score.reason)
 
-    def _count_and_save(self, evaluation: Evaluation, submitter: Submitter) -> SubmittedAnswers:
+    def _count_and_save(self, evaluation: Evaluation, submitter: Submitter) -> SubmitQuestionnaireReply:
         with self.database.atomic():
             self._count(submitter)
             return self._save(evaluation, submitter)
@@ -367,9 +350,10 @@ class Questionnaires:
         with self.database.atomic():
             self._check_cool_down(submitter)
             total = in_total("questionnaire.total", self.config.limits_total, caller.network_key)
-            self.limits.hit_all([("questionnaire.client", caller.limit_key, self.config.limits_per_client)], [total])
+            limits = limits_of(caller, self.config.limits_per_client)
+            self.limits.hit_all([("questionnaire.client", caller.limit_key, limits)], [total])
 
-    def _save(self, evaluation: Evaluation, submitter: Submitter) -> SubmittedAnswers:
+    def _save(self, evaluation: Evaluation, submitter: Submitter) -> SubmitQuestionnaireReply:
         with self.database.atomic():
             if evaluation.is_passed:
                 self._check_cool_down(submitter)
@@ -381,16 +365,16 @@ class Questionnaires:
             if submitter.proof is not None:  # else nothing tells when the applicant began
                 seconds = round((self.results.now() - proven_at(submitter.proof)).total_seconds())
             token, saved = self.results.save(evaluation, answers, summary, seconds)
-        return SubmittedAnswers(
+        return SubmitQuestionnaireReply(
             token=token,
             score=evaluation.score,
             max_score=evaluation.max_score,
             pass_score=evaluation.pass_score,
-            is_passed=evaluation.is_passed,
-            requires_review=evaluation.requires_review,
+            passed=evaluation.is_passed,
+            manual_review_required=evaluation.requires_review,
             submitted_at=saved.submitted_at,
             expires_at=saved.expires_at,
-            wait=timedelta(0) if evaluation.is_passed else self.config.retry_after,
+            remaining_seconds=UNSET if evaluation.is_passed else round(self.config.retry_after.total_seconds()),
         )
 
     # --- the cool-down after a failed submission ---
@@ -469,10 +453,6 @@ QuestionKey = Annotated[
 OptionId = Annotated[int, Meta(description="The index of the option, from 0.", examples=[0])]
 
 
-class QuestionnaireQuery(Request, frozen=True, kw_only=True):
-    """The language of the questions, one of those that the host provides."""
-
-
 class QuestionInputFields(Output, frozen=True, kw_only=True):
     """The limits of an answer: choices have the first two fields, texts the others; lengths are in characters."""
 
@@ -512,32 +492,12 @@ class QuestionnaireFields(Output, frozen=True, kw_only=True):
     questions: list[QuestionFields]
 
 
-class QuestionnaireConfigReply(Reply, frozen=True, kw_only=True):
-    data: QuestionnaireFields
-
-
 class AnswerFields(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """The answer to one question: the ids of the chosen options, or a text. If `type` is given, it must be correct."""
 
     type: Annotated[str, Meta(examples=["single_choice"])] | None = None
     selected_option_ids: list[OptionId] | None = None
     text_answer: str | None = None
-
-
-class SubmitQuestionnaireRequest(Request, frozen=True, kw_only=True):
-    """The answers by question id; omitted questions count as unanswered."""
-
-    answers: Annotated[
-        dict[QuestionKey, AnswerFields],
-        Meta(examples=[{"1": {"type": "single_choice", "selectedOptionIds": [0]}}]),
-    ]
-    proof: (
-        Annotated[
-            Proof,
-            Meta(description="The wait after answers that do not pass is its address's; without it, the client's."),
-        ]
-        | None
-    ) = None
 
 
 class SubmitQuestionnaireReply(Reply, frozen=True, kw_only=True):
@@ -553,8 +513,8 @@ class SubmitQuestionnaireReply(Reply, frozen=True, kw_only=True):
     pass_score: Points
     passed: bool
     manual_review_required: bool
-    submitted_at: EpochMilliseconds
-    expires_at: EpochMilliseconds
+    submitted_at: Moment
+    expires_at: Moment
     remaining_seconds: (
         Annotated[
             int, Meta(description="Seconds until the next answers are accepted, if these did not pass.", examples=[300])
@@ -568,17 +528,18 @@ SECONDS_PER_MINUTE: Final = 60
 
 @ROUTES.add("GET", "/api/questionnaire/config", PUBLIC)
 async def show_questionnaire(
-    call: Call, questionnaires: Questionnaires, query: QuestionnaireQuery
-) -> QuestionnaireConfigReply:
-    """Show the questions in the requested language, without the scoring."""
+    call: Call, questionnaires: Questionnaires, _query: Request
+) -> Annotated[QuestionnaireFields, SentAs("data", "QuestionnaireConfigReply")]:
+    """Show the questions in the requested language, without the scoring.
+
+    QuestionnaireQuery: The language of the questions, one of those that the host provides.
+    """
     asked = questionnaires.questionnaire
     language = call.negotiate_language(asked.languages)
-    return QuestionnaireConfigReply(
-        data=QuestionnaireFields(
-            enabled=questionnaires.is_enabled,
-            pass_score=asked.pass_score,
-            questions=[_question(question, language) for question in asked.questions],
-        )
+    return QuestionnaireFields(
+        enabled=questionnaires.is_enabled,
+        pass_score=asked.pass_score,
+        questions=[_question(question, language) for question in asked.questions],
     )
 
 
@@ -593,30 +554,38 @@ async def show_questionnaire(
     has_large_body=True,
 )
 async def submit_questionnaire(
-    call: Call, questionnaires: Questionnaires, request: SubmitQuestionnaireRequest
+    call: Call,
+    questionnaires: Questionnaires,
+    *,
+    answers: Annotated[
+        dict[QuestionKey, AnswerFields],
+        Meta(examples=[{"1": {"type": "single_choice", "selectedOptionIds": [0]}}]),
+    ],
+    proof: (
+        Annotated[
+            Proof,
+            Meta(description="The wait after answers that do not pass is its address's; without it, the client's."),
+        ]
+        | None
+    ) = None,
 ) -> SubmitQuestionnaireReply:
     """Submit answers to the questionnaire. After answers that do not pass, the applicant has to wait.
 
     The wait is that of the proven address or, without a proof, that of all applicants behind the client's address,
     which failed answers with a proof start, too.
+
+    SubmitQuestionnaireRequest: The answers by question id; omitted questions count as unanswered.
     """
-    answers = {key: to_answer(fields) for key, fields in request.answers.items()}
-    submitted = await questionnaires.submit(answers, Submitter(call.caller, request.proof))
-    wait = round(submitted.wait.total_seconds())
-    if submitted.is_passed:
-        key = "questionnaire_to_read" if submitted.requires_review else "questionnaire_passed"
+    given = {key: to_answer(fields) for key, fields in answers.items()}
+    submitted = await questionnaires.submit(given, Submitter(call.caller, proof))
+    wait = submitted.remaining_seconds or 0
+    if submitted.passed:
+        key = "questionnaire_to_read" if submitted.manual_review_required else "questionnaire_passed"
     else:
         key = "questionnaire_failed_wait" if wait else "questionnaire_failed"
-    return to_reply(
-        SubmitQuestionnaireReply,
-        submitted,
-        message=call.message(
-            key, score=submitted.score, passScore=submitted.pass_score, minutes=ceil(wait / SECONDS_PER_MINUTE)
-        ),
-        passed=submitted.is_passed,
-        manual_review_required=submitted.requires_review,
-        remaining_seconds=UNSET if submitted.is_passed else wait,
-    )
+    minutes = ceil(wait / SECONDS_PER_MINUTE)
+    message = call.message(key, score=submitted.score, passScore=submitted.pass_score, minutes=minutes)
+    return structs.replace(submitted, message=message)
 
 
 def to_answer(fields: AnswerFields) -> Answer:
@@ -656,14 +625,6 @@ def _options(question: Question, language: str) -> list[OptionFields]:
     ]
 
 
-class PointsRequest(Request, frozen=True, kw_only=True):
-    """The points of an answer to a text question."""
-
-    username: Username
-    question_id: QuestionId
-    points: Points
-
-
 @ROUTES.add(
     "POST",
     "/api/admin/user/points",
@@ -673,8 +634,13 @@ class PointsRequest(Request, frozen=True, kw_only=True):
     errors.ProtectedOperator,
     errors.RateLimited,
 )
-async def give_points(call: Call, questionnaires: Questionnaires, request: PointsRequest) -> MessageReply:
-    """Give the points of a text answer that you have read, while the user waits for review."""
+async def give_points(
+    call: Call, questionnaires: Questionnaires, *, username: Username, question_id: QuestionId, points: Points
+) -> MessageReply:
+    """Give the points of a text answer that you have read, while the user waits for review.
+
+    PointsRequest: The points of an answer to a text question.
+    """
     judge = questionnaires.judge
-    username = await call.run(judge, request.username, request.question_id, request.points, call.principal)
+    username = await call.run(judge, username, question_id, points, call.principal)
     return MessageReply(message=call.message("points_given", username=username))

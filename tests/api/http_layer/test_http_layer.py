@@ -34,11 +34,32 @@ def test_a_success_has_its_message_and_fields(api: LiveApi) -> None:
     assert_common_headers(reply.headers)
 
 
+def test_a_slash_at_the_end_of_a_path_is_no_other_path(api: LiveApi) -> None:
+    assert api.request("POST", "/api/open/", LOGIN).json == api.request("POST", "/api/open", LOGIN).json
+
+
 def test_head_answers_like_get_without_a_body(api: LiveApi) -> None:
     got, head = (api.request(method, "/api/open") for method in ("GET", "HEAD"))
     assert head.status == 200
     assert head.content == b""
     assert head.headers["Content-Length"] == str(len(got.content))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param("GET /api/open HTTP/1.0", id="HTTP/1.0 without a host"),
+        pytest.param("GET /api/open HTTP/1.1\r\nHost:\r\nConnection: close", id="no host"),
+        pytest.param("GET /api/open HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nConnection: close", id="Expect"),
+        *(
+            pytest.param(f"GET /api/open HTTP/1.1\r\nHost: a\r\nConnection: close\r\nCookie: {cookie}", id=cookie)
+            for cookie in ("", "=", ";;", "a", 'a="', "a=b=c; a=\xff", "companion_language=\x85", "x=" + "y" * 4000)
+        ),
+    ],
+)
+def test_old_and_odd_clients_are_answered(api: LiveApi, head: str) -> None:
+    answer = api.raw(f"{head}\r\n\r\n".encode("latin-1"))
+    assert re.search(rb"^HTTP/1.[01] 200 ", answer, re.MULTILINE), answer[:200]
 
 
 def test_no_reply_turns_into_304(api: LiveApi) -> None:
@@ -157,7 +178,7 @@ def test_an_odd_request_id_is_replaced(api: LiveApi, given: str) -> None:
 # --- Path and method ---
 
 
-@pytest.mark.parametrize("path", ["/api", "/api/", "/api/nothing", "/api/open/", "/", "/x.php", "/api/%00"])
+@pytest.mark.parametrize("path", ["/api", "/api/", "/api/nothing", "/api/open//", "/", "/x.php", "/api/%00"])
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "BREW"])
 def test_an_unknown_path_is_404(api: LiveApi, method: str, path: str) -> None:
     assert_refused(api.request(method, path), 404, "unknown_path")

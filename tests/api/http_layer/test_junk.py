@@ -1,6 +1,8 @@
 """Junk requests to every route that is not for admins: refused with the right code, and never a 5xx."""
 
+import contextlib
 import json
+from http.client import RemoteDisconnected
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +13,7 @@ from regsvc.http.route import Access
 from tests.support.contract import example_body, list_fields
 from tests.support.daemon import Reply
 from tests.support.each import assert_each
+from tests.support.foreign_text import HOSTILE
 from tests.support.refusals import assert_refused
 from tests.support.stack import Stack
 
@@ -34,7 +37,7 @@ BROKEN_BODIES: dict[str, bytes] = {
     "a NUL": b'{"username": "a\\u0000b"}',
     "no UTF-8": b'{"username": "\xff"}',
     "UTF-16": '{"username": "alice"}'.encode("utf-16"),
-    "a byte order mark": b'\xef\xbb\xbf{"username": "alice"}',
+    "two byte order marks": b'\xef\xbb\xbf\xef\xbb\xbf{"username": "alice"}',
     "too deep": b'{"a": ' * 21 + b"1" + b"}" * 21,
     "far too deep": b"[" * 6_000,
 }
@@ -178,6 +181,38 @@ def test_any_query_is_no_fault_of_ours(stack: Stack, path: str, username: str, l
         "language": language.encode("utf-8", "surrogatepass"),
     }
     assert_no_fault_of_ours(stack.daemon.get(path, query))
+
+
+HEADERS = [
+    *("User-Agent", "Accept", "Accept-Language", "Accept-Encoding", "Cookie", "Referer", "Origin", "Host"),
+    *("X-Forwarded-For", "X-Forwarded-Proto", "X-Real-IP", "Forwarded", "CF-Connecting-IP", "Via"),
+    *("Authorization", "X-Request-ID", "X-Application-Token", "Last-Event-ID", "X-Self-ID", "X-Client-Role"),
+    *("Content-Type", "Content-Encoding", "Content-Length", "Transfer-Encoding", "Expect", "Range", "If-None-Match"),
+    *("If-Modified-Since", "Upgrade", "Connection", "X-Signature-Ed25519", "X-Signature-Timestamp", "X-Odd"),
+]
+REQUESTED = [
+    "/",
+    "/login",
+    "/static/app.css",
+    "/api/config",
+    "/api/events",
+    "/api/user/status",
+    "/api/team-chat/onebot",
+]
+REQUESTED += ["/api/login", "/api/admin/users", "/metrics", "/health/ready", "/ws"]
+
+
+def test_any_header_is_no_fault_of_ours(stack: Stack, token: str) -> None:
+    def check(header: str) -> None:
+        for name, raw in HOSTILE.items():
+            for path in REQUESTED if name == "every byte" else REQUESTED[3:4]:
+                with contextlib.suppress(RemoteDisconnected, ConnectionError):  # as Tornado refuses what is no HTTP
+                    sent = {"Authorization": f"Bearer {token}", header: raw.decode("latin-1")}
+                    reply = stack.daemon.request("GET", path, headers=sent)
+                    assert reply.status < 500 or path == "/health/ready", (path, name, reply.text)
+
+    assert_each(HEADERS, check)
+    assert stack.get("/api/config").status == 200
 
 
 def test_what_is_no_token_is_refused(stack: Stack) -> None:

@@ -183,6 +183,17 @@ def test_what_two_have_goes_to_the_approved_who_registered_first(
     assert (User.select().count(), owners, ChatLink.get().user_id) == (4, ["Alice"], services.user("Alice").id)
 
 
+def test_its_config_is_read_as_the_game_server_reads_it(
+    services: ServiceHarness, folder: Path, capsys: Captured
+) -> None:
+    """In an encoding of before, with a tab, and a key that was written twice."""
+    write_folder(folder, [record("Alice", email="alice@example.com")], config="")
+    config = "# 验证方式\nstorage: mysql\nstorage: file\t# 文件\nauth_methods: [email]\n"
+    next(folder.rglob("config.yml")).write_bytes(config.encode("gbk"))
+    assert import_from(services, folder) == 0
+    assert "e-mail addresses: 1 verified, 0 unverified\n" in capsys.readouterr().out
+
+
 def test_records_that_cannot_become_users_are_told_in_words(
     services: ServiceHarness, folder: Path, capsys: Captured
 ) -> None:
@@ -293,6 +304,10 @@ def test_a_broken_file_is_explained_and_changes_nothing(
                 write_folder(folder, [record("Alice")], config="").joinpath("config.yml").write_text("storage: mysql")
             ),
             "has storage: mysql",
+        ),
+        (
+            lambda folder: write_folder(folder, [record("Alice")], config="auth_methods: [email\n"),
+            "config.yml cannot be read as YAML (line 3, column 1), and says whether addresses were verified",
         ),
     ],
 )

@@ -191,6 +191,58 @@ def test_a_list_as_other_programs_keep_it(services: ServiceHarness, tmp_path: Pa
     assert User.select().count() == 450
 
 
+TABLE = "Username, E-Mail ,Status\n Alice , alice@example.org ,approved\n,,\nBob,\u00a0bob@example.org\u200b,pending\n"
+QUOTED = '"User name";"Email address";status\n"Alice";" alice@example.org";approved\nBob;bob@example.org;'
+LIST = [
+    {"name": " Alice", "EMAIL": "alice@example.org ", "status": "approved"},
+    {"name": "Bob", "e-mail": "bob@example.org"},
+]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(f"\n , ,\r\n{TABLE}", id="blank lines above"),
+        pytest.param(TABLE.replace(",", ";"), id="semicolons"),
+        pytest.param(f"sep=|\n{TABLE.replace(',', '|')}", id="as Excel tells it"),
+        pytest.param(TABLE.replace("\n", "\r\n").replace(",", "\t").encode("utf-16"), id="Unicode text"),
+        pytest.param(f"\ufeff{TABLE}", id="byte order mark"),
+        pytest.param(QUOTED, id="quotes"),
+        pytest.param(f"\ufeff{json.dumps(LIST)}", id="JSON"),
+        pytest.param(json.dumps({"users": LIST}).encode("utf-16"), id="JSON in UTF-16"),
+    ],
+)
+def test_a_table_as_spreadsheets_save_it(
+    services: ServiceHarness, tmp_path: Path, capsys: Captured, content: str | bytes
+) -> None:
+    file = tmp_path / "users"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert run(services, "import", str(file)) == 0, capsys.readouterr()
+    assert capsys.readouterr().err == ""
+    found = [(user.username, user.email, user.status) for user in User.select().order_by(User.username)]
+    assert found == [("Alice", "alice@example.org", "approved"), ("Bob", "bob@example.org", "pending")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("users.csv", "username,emial,rank\nAlice,alice@example.org,vip\n"),
+        ("users.json", '[{"username": "Alice", "rank": "vip", "emial": "alice@example.org"}]'),
+    ],
+)
+def test_a_column_that_is_almost_one_is_not_ignored(
+    services: ServiceHarness, tmp_path: Path, capsys: Captured, name: str, content: str
+) -> None:
+    file = tmp_path / name
+    file.write_text(content, encoding="utf-8")
+    assert run(services, "import", str(file)) == 1
+    assert "is the column 'emial' email? Rename it, or take it out." in capsys.readouterr().err
+    assert names() == set()
+    file.write_text(content.replace("emial", "email"), encoding="utf-8")
+    assert run(services, "import", str(file)) == 0
+    assert capsys.readouterr().err == "columns that mean nothing here: 'rank'\n"
+
+
 @pytest.mark.parametrize(
     ("content", "word"),
     [

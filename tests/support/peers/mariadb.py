@@ -117,6 +117,10 @@ class Database:
         with _kept.connection(self) as connection, connection.cursor() as cursor:
             yield cursor
 
+    def close_connections(self) -> None:
+        """Close those that were kept for single statements, with whatever was set on them."""
+        _kept.close(self)
+
 
 class _KeptConnections:
     """Connections for single statements, one for each thread, kept while their schema exists.
@@ -137,8 +141,12 @@ class _KeptConnections:
             yield
         finally:
             self._schemas.remove(place)
-            for key in [key for key in self._connections if (key[0].port, key[0].name) == place]:
-                self._connections.pop(key).close()
+            self.close(database)
+
+    def close(self, database: Database) -> None:
+        """Close the connections to this schema."""
+        for key in [key for key in self._connections if key[0].port == database.port and key[0].name == database.name]:
+            self._connections.pop(key).close()
 
     @contextmanager
     def connection(self, database: Database) -> "Iterator[Connection[Cursor]]":
