@@ -56,6 +56,7 @@ class _Section(dict[str, Any]):
 _ALIASES: Final = 50
 """Aliases of lists and tables in one file, as in SnakeYAML: more would be an attack on the memory."""
 _DEPTH: Final = 200
+_LONGEST_NUMBER: Final = 1000
 _END_OF_WORD: Final = "\0 \t\r\n\x85\u2028\u2029"
 _END_OF_LINE: Final = "\0\r\n\x85\u2028\u2029"
 _TAG: Final = "tag:yaml.org,2002:"
@@ -172,9 +173,11 @@ class _Loader(yaml.SafeLoader):
     def construct_bool(self, node: Node) -> bool | None:
         return _BOOLEANS.get(self.construct_scalar(node).lower())
 
-    def construct_number(self, node: Node) -> int | float:
+    def construct_number(self, node: Node) -> int | float | JavaObject:
         """Return a number in decimal, binary, octal, hexadecimal or minutes. Raises ValueError."""
         text = self.construct_scalar(node).replace("_", "")
+        if len(text) > _LONGEST_NUMBER:  # Python would not write it again
+            return JavaObject()
         sign = -1 if text.startswith("-") else 1
         text = text[1:] if text[:1] in ("-", "+") else text
         if ":" in text:
@@ -193,6 +196,13 @@ class _Loader(yaml.SafeLoader):
 
 def _number(text: str) -> float:
     return float(text) if "." in text else int(text)
+
+
+def int_value(number: int | float) -> int:
+    """Return a number as Java's `intValue` does: the last 32 bits of a whole one, and the nearest one to a fraction."""
+    if isinstance(number, float):
+        return int(max(-(2.0**31), min(number, 2.0**31 - 1)))
+    return (number + 2**31) % 2**32 - 2**31
 
 
 def _add_rules() -> None:
@@ -314,10 +324,10 @@ def _describe_double(value: float) -> str:
 # --- JSON, as Gson reads it ---
 
 
-_BLANK: Final = re.compile(r"(?:[ \t\r\n]|//[^\r\n]*|#[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_BLANK: Final = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*|#[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _WORD: Final = re.compile(r"[^/\\;#={}\[\]:, \t\f\r\n]+")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z")
-_QUOTED: Final = {quote: re.compile(rf"((?:[^{quote}\\]|\\.)*){quote}", re.DOTALL) for quote in "\"'"}
+_QUOTED: Final = {quote: re.compile(rf"((?:[^{quote}\\]++|\\.)*){quote}", re.DOTALL) for quote in "\"'"}
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPED: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", **{it: it for it in "\n'\"\\/"}}
 _WORDS: Final = {"true": True, "false": False, "null": None}
@@ -448,7 +458,7 @@ def _value_of(word: str) -> Any:
         return _WORDS[word.lower()]
     if _NUMBER.match(word) is None:
         return word
-    return int(word) if word.lstrip("-").isdigit() and len(word) < 1000 else float(word)
+    return int(word) if word.lstrip("-").isdigit() and len(word) < _LONGEST_NUMBER else float(word)
 
 
 # --- server.properties ---

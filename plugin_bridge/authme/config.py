@@ -27,7 +27,7 @@ from plugin_bridge.authme.rules import (
 )
 from plugin_bridge.hashers import HASHERS, UNSUPPORTED, HashingConfig, find_hasher
 from plugin_bridge.hosts import plain_host, split_host
-from plugin_bridge.java_formats import FormatError, Oddity, describe, parse_yaml
+from plugin_bridge.java_formats import FormatError, Oddity, describe, int_value, parse_yaml
 from plugin_bridge.server.files import require_regular_file
 from plugin_bridge.server.versions import REMOVED_ALGORITHMS, is_fork, is_known_to_authme
 
@@ -85,7 +85,7 @@ class ConfigDocument:
     def number(self, path: str, default: int) -> int:
         value = self.find(path)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf"):
-            return int(value)  # neither .inf nor .nan
+            return int_value(value)  # neither .inf nor .nan
         self.ignore(path)
         return default
 
@@ -406,7 +406,8 @@ def read_authme_config(path: Path) -> AuthMeConfig:
         **document.values_of(AuthMeConfig),
     )
     _check_names(config, lambda name: f"{path}: {_KEYS[name]}")
-    config = _with_plain_host(config, path)
+    if config.backend != Backend.SQLITE:
+        config = _with_plain_host(config, path)
     return replace(config, ignored=tuple(dict.fromkeys(document.ignored)))
 
 
@@ -586,13 +587,10 @@ _NEEDS_RESTART = frozenset(
 )
 """Fields that say where the table is and what its columns are called: for other data everything must be reopened."""
 
-
 _ALGORITHMS = frozenset({"password_hash", "legacy_hashes"})
-
 
 _RECORDS = {"columns": ColumnNames, "mail": MailAccount}
 """Fields whose values have keys of their own."""
-
 
 _LABELS = {
     "source": "its path",

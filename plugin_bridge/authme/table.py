@@ -34,23 +34,17 @@ from plugin_bridge.authme.players import (
 
 Value = str | int | None
 
-
 _NO_DEFAULT: Final = 1364
 
-
 _NO_ID_LEFT: Final = {167, 1467}
-
 
 _VALUE_REJECTED: Final = (
     "AuthMe's table does not accept one of the values: its charset lacks a character, or the value is too long."
 )
 
-
 _IDS_EXHAUSTED: Final = "The id column of AuthMe's table has no numbers left: not even AuthMe can add a player."
 
-
 _ROW_REJECTED: Final = "AuthMe's table requires a column that we do not write, or rejects a value."
-
 
 _NO_SALT_COLUMN: Final = (
     "AuthMe's table {} has no column for the salt yet. Start the game server once; "
@@ -175,7 +169,6 @@ _TEXTS: Final = {
     "uuid": "uuid",
 }
 
-
 _NUMBERS: Final = {
     "regdate": "register_date",
     "last_login": "last_login",
@@ -185,10 +178,8 @@ _NUMBERS: Final = {
     "id": "id",
 }
 
-
 NUMBERS: Final = frozenset(_NUMBERS)
 """Fields that are numbers; all others are texts."""
-
 
 _ROW_FIELDS: Final = tuple(field.name for field in fields(PlayerRow) if field.name != "lock_group")
 
@@ -276,7 +267,6 @@ _READERS: Final = tuple(
     for name in _ROW_FIELDS
 )
 """For each field the types of values that are taken as they are, and what reads any other: a call takes far longer."""
-
 
 _REQUIRED: Final = ("username", "realname", "hash")
 _OF_ADDRESSES: Final = ("username", "ip", "regip", "last_login", "regdate")

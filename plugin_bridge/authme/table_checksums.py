@@ -76,7 +76,6 @@ LIST_INDEXES: Final = (
 )
 """Parameters: schema (NULL: our own) and table."""
 
-
 Columns = Iterable[tuple[str, str, str | None, str]]
 """Rows that `LIST_COLUMNS` selects."""
 Indexes = Iterable[tuple[str, int, str]]
@@ -247,12 +246,9 @@ class SharedTable:
 _PAGE: Final = 2_000
 """Rows read at once; AuthMe's file is locked for a few milliseconds."""
 
-
 _UNKNOWN: Final = 0  # in place of a row's hash
 
-
 _FIRST: Final = -(1 << 63)  # before every row id
-
 
 Query = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
 

@@ -17,9 +17,7 @@ from plugin_bridge.hashers.hasher import MAX_STORED_CHARACTERS, HashedPassword, 
 
 _BLOCK = 64  # bytes
 
-
 _ROUNDS = 10
-
 
 _FULL_WORD = (1 << 64) - 1
 
@@ -27,15 +25,11 @@ _FULL_WORD = (1 << 64) - 1
 # The standard derives its substitution box from two small permutations, the first of which is also inverted.
 _E = (1, 11, 9, 12, 13, 6, 15, 3, 14, 8, 7, 4, 10, 2, 5, 0)
 
-
 _R = (7, 12, 11, 13, 14, 4, 9, 15, 6, 3, 8, 10, 2, 5, 1, 0)
-
 
 _DIFFUSION = (1, 1, 4, 1, 8, 5, 2, 9)  # first row of a circulant matrix
 
-
 _POLYNOMIAL = 0x11D
-
 
 _Words = list[int]  # eight rows of a state, 64 bits each
 

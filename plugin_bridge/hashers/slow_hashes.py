@@ -28,18 +28,13 @@ from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher, Ha
 
 MAX_COST = 16
 
-
 _MAX_BCRYPT_COST = 31
-
 
 _FORM = re.compile(r"\$2[abxy]\$([0-9]{2})\$[./A-Za-z0-9]{53}")
 
-
 _WBB4_FORM = re.compile(r"\$2a\$08\$[./A-Za-z0-9]{53}")
 
-
 _SALT_LENGTH = 29  # with prefix and cost
-
 
 _SIGNIFICANT_BYTES = 72  # bcrypt ignores the rest, even if that splits a character
 
@@ -129,18 +124,13 @@ BCRYPTS: Final = (
 
 _MAX_ROUNDS = 5_000_000  # about two seconds for the longest key that AuthMe writes
 
-
 _DIGEST_BYTES = 32  # of SHA-256
-
 
 _USUAL_DIGESTS = 2  # in the longest key that AuthMe writes
 
-
 _NUMBER = re.compile(r"[0-9]{1,255}")
 
-
 _IGNORED_IN_HEX = str.maketrans("", "", " \t\r\n")  # by the library that AuthMe 6 decodes hex with, wherever it is
-
 
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?")
 
@@ -246,18 +236,13 @@ PBKDF2: Final = (pbkdf2(), pbkdf2_base64(), _django())
 
 log = logging.getLogger(__name__)
 
-
 MAX_MEMORY = 128 * 1024  # KiB; also of all hashes that are computed at a time
-
 
 MAX_WORK = 16 * MAX_MEMORY  # KiB written over all passes: about two seconds
 
-
 MIN_MEMORY = 8  # KiB, argon2's own minimum: a smaller value does not allow more passes
 
-
 MAX_LANES = 64  # each lane is a thread
-
 
 _USUAL_MEMORY = 64 * 1024  # of the hashes that AuthMe writes
 
@@ -354,18 +339,13 @@ ARGON2: Final = Hasher("ARGON2", _matches, _create)
 
 _LENGTH = 34
 
-
 _MD5_BLOCK = 64  # bytes; each round hashes the whole password again
-
 
 _MIN_POWER = 7  # powers of two
 
-
 _MAX_POWER = 30
 
-
 _MAX_DOUBLINGS = 1 << 20  # half a second, in which other threads of Python get every second turn at best
-
 
 _BCRYPT_FORM = re.compile(r"\$2.{58}", re.DOTALL)
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
 import re
 import stat
 import threading
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib.resources.abc import Traversable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from plugin_bridge.hosts import plain_host
-from plugin_bridge.java_formats import Oddity, parse_json, parse_properties
+from plugin_bridge.java_formats import Oddity, int_value, parse_json, parse_properties
 
 
 def require_regular_file(file: Traversable) -> None:
@@ -39,6 +41,7 @@ _LONGEST_NAME = 255
 # Changes with the file: inode, size, modification time, change time. None: the file does not exist.
 _Stamp = tuple[int, int, int, int] | None
 _UUID = re.compile("[0-9a-fA-F]{1,15}(?:-[0-9a-fA-F]{1,15}){4}")
+_WHOLE_NUMBER = re.compile(r"[+-]?\d{1,10}")  # as `Integer.parseInt` takes it
 _UUID_LENGTH = 36
 _UUID_PARTS = (8, 4, 4, 4, 12)
 _UNKNOWN = "unknown"  # in place of a stamp: before the first look, or when `stat` fails
@@ -147,7 +150,7 @@ def _port(text: str, default: int) -> int:
 
 
 def _operator_level(text: str, default: int) -> int:
-    return max(0, min(_whole_number(text, default), HIGHEST_LEVEL))
+    return _bounded(_whole_number(text, default))
 
 
 def _text(text: str, default: str) -> str:
@@ -281,18 +284,18 @@ class ListState:
 def examine_list(path: Path) -> ListState:
     """Return what is odd about ops.json or whitelist.json. Raises OSError and ValueError."""
     items, oddities = parse_list(read_bounded(path))
-    ignored = [(number, item) for number, item in enumerate(items, 1) if not _is_entry(item)]
-    return ListState(oddities, tuple(_name_entry(number, item) for number, item in ignored))
+    taken = list(takewhile(lambda item: _find_level(item) is not None, items))
+    ignored = [
+        _name_entry(number, item)
+        for number, item in enumerate(items, 1)
+        if number > len(taken) or find_uuid(item.get("uuid")) is None or not _is_name(item.get("name"))
+    ]
+    return ListState(oddities, tuple(ignored))
 
 
-def _is_entry(item: Any) -> bool:
-    """Return whether the game takes an item of a list; one without a level is of ops.json or of another list."""
-    return (
-        isinstance(item, dict)
-        and find_uuid(item.get("uuid")) is not None
-        and _is_name(item.get("name"))
-        and ("level" not in item or _level_of(item["level"], is_whole=True) is not None)
-    )
+def _find_level(item: Any) -> int | None:
+    """Return the level of an entry, 0 to 4, the lowest if it has none; None where the game stops reading the list."""
+    return _level_of(item.get("level", LOWEST_LEVEL)) if isinstance(item, dict) else None
 
 
 def _is_name(written: Any) -> bool:
@@ -311,21 +314,27 @@ def _read_ops(path: Path) -> list[Any]:
 
 
 def _list_operators(entries: Iterable[Any]) -> dict[str, ListedOperator]:
-    """Return the entries by lower-case name, the one with the highest level of several.
+    """Return the entries by lower-case name, the one with the lowest level of several players who have it.
 
-    As the game reads them (`ServerOpListEntry`): a number may be text, and an entry without a level has level 0, whom
-    Bukkit takes for an operator; servers that know no levels write it so. It has the least rights here. The game skips
-    entries without a UUID: of these, that hosts typed, only such with a level count.
+    As the game reads them (`ServerOpListEntry`): a number may be text, of several entries with a UUID the last one
+    counts, and an entry without a level has level 0, whom Bukkit takes for an operator; servers that know no levels
+    write it so. It has the least rights here. The game skips entries without a UUID: of these, that hosts typed, only
+    such with a level count. Where it stops reading, at what is no entry or has no number, the rest does not count.
     """
+    players: dict[str, ListedOperator] = {}
+    for number, entry in enumerate(entries):
+        if (level := _find_level(entry)) is None:
+            break
+        if "uuid" in entry or type(entry.get("level")) is int:
+            uuid_ = find_uuid(entry.get("uuid"))
+            players[uuid_ or str(number)] = ListedOperator(entry.get("name"), level, uuid_)
     listed: dict[str, ListedOperator] = {}
-    for entry in entries:
-        if not isinstance(entry, dict) or not _is_name(entry.get("name")):
-            continue
-        name = entry["name"].strip()
-        key, uuid_ = name.lower(), find_uuid(entry.get("uuid"))
-        level = _level_of(entry.get("level", None if "uuid" not in entry else LOWEST_LEVEL), is_whole="uuid" in entry)
-        if level is not None and (key not in listed or level > listed[key].level):
-            listed[key] = ListedOperator(name, level, uuid_)
+    for player in players.values():
+        if _is_name(player.name):
+            operator = replace(player, name=player.name.strip())
+            other = listed.setdefault(operator.name.lower(), operator)
+            if operator.level < other.level:
+                listed[operator.name.lower()] = operator
     return listed
 
 
@@ -337,11 +346,21 @@ def find_uuid(written: object) -> str | None:
     return "-".join(f"{part % 16**size:0{size}x}" for part, size in zip(parts, _UUID_PARTS, strict=True))
 
 
-def _level_of(written: object, *, is_whole: bool) -> int | None:
-    """Return the level, 0 to 4, or None for an entry that does not count. `is_whole`: whether the entry has a UUID."""
-    if isinstance(written, bool) or not isinstance(written, int | float | str if is_whole else int):
-        return None
-    try:
-        return max(0, min(int(float(written)), HIGHEST_LEVEL))
-    except (ValueError, OverflowError):
-        return None
+def _level_of(written: object) -> int | None:
+    """Return the level, 0 to 4, or None where the game finds no number."""
+    match written:
+        case bool():
+            return None
+        case int():
+            return _bounded(int_value(written))
+        case float():  # of which the game takes the last 32 bits, too
+            return _bounded(int_value(int(written))) if math.isfinite(written) else None
+        case str() if _WHOLE_NUMBER.fullmatch(written):
+            number = int(written)
+            return _bounded(number) if int_value(number) == number else None
+        case _:
+            return None
+
+
+def _bounded(level: int) -> int:
+    return max(0, min(level, HIGHEST_LEVEL))

@@ -190,18 +190,13 @@ def find_proxy_logins(version: str | None, *, has_key: bool) -> tuple[ProxyLogin
 
 log = logging.getLogger(__name__)
 
-
 MAX_DESCRIPTION_BYTES = 64 * 1024
-
 
 _MAX_JARS = 20
 
-
 _PLUGIN = "AuthMe"
 
-
 _MAX_VERSION_LENGTH = 100
-
 
 _Stamp = tuple[str, int, int]  # name, time of the content, size
 

@@ -29,14 +29,14 @@ from regsvc.core.addresses import Caller
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Refusal
-from regsvc.http.messages import Moment, Reply, Request
+from regsvc.core.shapes import Moment
+from regsvc.http.messages import Reply, Request
 from regsvc.http.route import PUBLIC, Routes
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 _SHARE: Final = 100
 _LEAST: Final = 10

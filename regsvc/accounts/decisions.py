@@ -18,11 +18,12 @@ from regsvc.core import errors
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.errors import InvalidField, Refusal
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import EpochMilliseconds, Output, Username, to_datetime
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import SYNC, Actor
 from regsvc.database.models import APPROVED, BANNED, OPEN, PENDING, REJECTED, User
-from regsvc.http.messages import EpochMilliseconds, Output, Reply, Request, Username, Warnings, to_datetime
+from regsvc.http.messages import Reply, Request, Warnings
 from regsvc.http.route import Routes
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.bulk_actions import NO_REQUEST
@@ -36,6 +37,7 @@ from regsvc.users.transitions import (
     DecisionDetails,
     PasswordChoice,
     Transitions,
+    may_be_approved_again,
     require_permission,
 )
 from regsvc.users.user_list import Reason
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 _REPEATABLE: Final = frozenset({"unban", "reopen"})
 _AGAIN: Final = (RateLimit(20, timedelta(days=1)),)
@@ -248,15 +249,15 @@ class Decisions:
     def _may_approve_again(self, locked: AccountForUpdate, details: DecisionDetails) -> bool:
         """Return whether the approval of an approved user does anything: for the row, the game's list, or a link."""
         account = locked.account
-        is_anew = is_registered_anew(account, self.reconciler.policy)
-        if locked.is_opened or is_anew or self.transitions.is_kept_off(locked.user):
-            return True
-        can_help = details.sends_link or self.reconciler.has_password_for_row(account)
-        return can_help and self.reconciler.is_absent(account)
+        return locked.is_opened or may_be_approved_again(
+            is_anew=is_registered_anew(account, self.reconciler.policy),
+            is_kept_off=self.transitions.is_kept_off(locked.user),
+            is_absent=self.reconciler.is_absent(account),
+            has_password=details.sends_link or self.reconciler.has_password_for_row(account),
+        )
 
 
 MAX_BATCH = 100
-
 
 Outcome = Annotated[
     str,
@@ -327,9 +328,7 @@ class BulkDecisionReply(Reply, frozen=True, kw_only=True):
 
 DECISION_REFUSALS: Final = (errors.UserNotFound, errors.WrongStatus, errors.ProtectedOperator)
 
-
 Decide = Callable[[str], Awaitable[DecisionResult]]
-
 
 MessageKey = Callable[[DecisionResult], str]
 
@@ -536,4 +535,4 @@ async def ask(
     """
     asked = await call.run(decisions.ask, username, question, call.principal)
     mail_queue.wake_all()
-    return decision_reply(call, asked, "asked")
+    return decision_reply(call, asked, lambda it: "asked_unmailed" if it.warnings else "asked")

@@ -27,26 +27,18 @@ from regsvc.core.errors import (
     RateLimited,
 )
 from regsvc.core.rights import GRANTS, MAX_INVITATION, MAX_INVITED, USUAL_INVITATION, Permission, Team
+from regsvc.core.shapes import Moment, Output
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows
 from regsvc.database.models import Invitation, User
-from regsvc.http.messages import (
-    InvitationGrant,
-    InvitationToken,
-    MessageReply,
-    Moment,
-    Output,
-    Reply,
-    to_reply,
-)
+from regsvc.http.messages import InvitationGrant, InvitationToken, MessageReply, Reply, to_reply
 from regsvc.http.route import PUBLIC, Routes, SentAs
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 _MAX_LISTED: Final = 500
 _MOST_MADE: Final = 30

@@ -23,19 +23,11 @@ from regsvc.core.addresses import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.errors import Refusal
 from regsvc.core.rights import NO_RIGHTS, Permission, Rights, Team
+from regsvc.core.shapes import Moment, Username
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, BANNED, User
-from regsvc.http.messages import (
-    Email,
-    MessageReply,
-    Moment,
-    Password,
-    Reply,
-    Status,
-    Username,
-    to_reply,
-)
+from regsvc.http.messages import Email, MessageReply, Password, Reply, Status, to_reply
 from regsvc.http.route import ADMIN, PUBLIC, USER, Routes
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import UserRecord
@@ -265,7 +257,6 @@ Permissions = Annotated[
     list[Annotated[str, Meta(extra_json_schema={"enum": [it.value for it in Permission]}, examples=["users.read"])]],
     Meta(description="What the user may do on `/api/admin`; empty for players."),
 ]
-
 
 AccessToken = Annotated[str, Meta(description="Sent as `Authorization: Bearer …`.", examples=["eyJhbGciOi…"])]
 

@@ -32,12 +32,13 @@ from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.core.rights import EVERYTHING, Permission
+from regsvc.core.shapes import Moment, Username
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import Link, User
-from regsvc.http.messages import Email, MessageReply, Moment, Password, Reply, Status, Username, Warnings, to_reply
+from regsvc.http.messages import Email, MessageReply, Password, Reply, Status, Warnings, to_reply
 from regsvc.http.route import PUBLIC, USER, Routes
 from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.sync.reconciler import Reconciler
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 _BY_OWNER: Final = ("website", "link", "handed_over")
 """Places where a client poses as the owner, who learns its address."""
@@ -107,7 +107,7 @@ class PasswordChanges:
 
         Raises `ResetTokenInvalid`, and `InvalidPassword`, which does not spend the link.
         """
-        link = await self.worker.run(self._get_link, token)
+        link = await self.worker.run(self.get_link, token)
         owner: User = link.user
         self.rules.check_password(new, owner.username, "newPassword")
         stored = await self.hashing.hash_in_pool(new, owner.username)
@@ -190,7 +190,8 @@ class PasswordChanges:
         result, warnings = self.access.change(name_key(username), work, reconciles_first=True, if_missing=refusal)
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
 
-    def _get_link(self, token: str) -> Link:
+    def get_link(self, token: str) -> Link:
+        """Return the link of this token. Raises `ResetTokenInvalid`."""
         link = self.links.find(token)
         if link is None:
             raise errors.ResetTokenInvalid
@@ -373,6 +374,13 @@ async def forgot_password(
     """Mail a link to set a new password. The response does not reveal whether the address has an account."""
     await password_mails.forgot(email, call.caller, request.captcha)
     return MessageReply(message=call.message("forgot_sent"))
+
+
+@ROUTES.add("POST", "/api/password/link", PUBLIC, errors.ResetTokenInvalid)
+async def check_link(call: Call, password_changes: PasswordChanges, *, token: PasswordLinkToken) -> Reply:
+    """Tell whether a link can set a password, and leave it as it is: a used one is refused."""
+    await call.run(password_changes.get_link, token)
+    return Reply()
 
 
 @ROUTES.add("POST", "/api/password/reset", PUBLIC, errors.ResetTokenInvalid, errors.InvalidPassword)

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 ROUTES: Final = Routes()
 
-
 log = logging.getLogger(__name__)
 
 _LIMITS: Final = (RateLimit(10, timedelta(days=1)),)
@@ -305,7 +304,6 @@ RecoveryCodeList = Annotated[
     list[str],
     Meta(description="Each stands in for a code once. They are in this reply only.", examples=[["0417 9920 3186"]]),
 ]
-
 
 IsInGame = Annotated[bool, Meta(description="Whether AuthMe asks for the same codes in the game.", examples=[True])]
 

@@ -18,11 +18,12 @@ from regsvc.core import errors
 from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import Username
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import AskedQuestion, Note, Review, User
-from regsvc.http.messages import MessageReply, Password, Reply, Totp, Username, Warnings, to_reply
+from regsvc.http.messages import MessageReply, Password, Reply, Totp, Warnings, to_reply
 from regsvc.http.route import USER, Routes, SentAs
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.users.retention import find_reapply_at

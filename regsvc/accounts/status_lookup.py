@@ -18,23 +18,13 @@ from regsvc.core import errors
 from regsvc.core.addresses import VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidCode
+from regsvc.core.shapes import Moment, Output, Username
 from regsvc.core.shared_lookup import SharedLookup
 from regsvc.core.text import name_key, turkish_key
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
-from regsvc.database.models import PENDING, REJECTED, User
-from regsvc.http.messages import (
-    ANSWERS_WITH,
-    CAN_BE_MAILED,
-    REAPPLY_AT,
-    Email,
-    Moment,
-    NameQuery,
-    Output,
-    Reply,
-    Status,
-    Username,
-)
+from regsvc.database.models import REJECTED, User
+from regsvc.http.messages import ANSWER_BY, ANSWERS_WITH, CAN_BE_MAILED, REAPPLY_AT, Email, NameQuery, Reply, Status
 from regsvc.http.route import ACCESS_TOKEN, ADDRESS_PROOF, PROOF_HEADER, PUBLIC, Routes, SentAs
 from regsvc.users.retention import find_reapply_at
 
@@ -61,6 +51,7 @@ class UserStatus:
     """When a rejected name becomes free, None if it is; also for clients who may register."""
     application_token: str | None = None
     """For the owner alone, while a question waits for their answer: opens the page where it is given."""
+    answer_by: datetime | None = None
 
 
 Keys = tuple[str, str]
@@ -124,7 +115,8 @@ class StatusLookup:
             return None
         reapply_at = self._find_reapply_at(user)
         is_owner = session is not None and session.user_id == user.id
-        has_to_answer = user.status == PENDING and user.asked_at is not None
+        answer_by = self._live.current.registration.answer_by(user.unanswered_since)
+        has_to_answer = answer_by is not None
         may_reapply = user.status == REJECTED and user.is_email_verified and reapply_at is None
         if session is not None and (session.is_admin or is_owner):
             return UserStatus(
@@ -138,6 +130,7 @@ class StatusLookup:
                 ban_expires_at=user.ban_expires_at,
                 reapply_at=reapply_at,
                 application_token=self._tokens.token_of(user) if is_owner and (has_to_answer or may_reapply) else None,
+                answer_by=answer_by,
             )
         is_told = self._is_open_to_all or self._proves(proof)
         return UserStatus(user.username, user.status, reapply_at=reapply_at if is_told else None)
@@ -169,6 +162,7 @@ class ReviewStatusReply(Reply, frozen=True, kw_only=True):
     ban_expires_at: Moment | UnsetType | None = UNSET
     reapply_at: Annotated[Moment, REAPPLY_AT] | UnsetType = UNSET
     application_token: Annotated[str, ANSWERS_WITH] | UnsetType = UNSET
+    answer_by: Annotated[Moment, ANSWER_BY] | UnsetType = UNSET
 
 
 class NameStatusFields(Output, frozen=True, kw_only=True):
@@ -183,6 +177,7 @@ class NameStatusFields(Output, frozen=True, kw_only=True):
     ban_expires_at: Moment | UnsetType | None = UNSET
     reapply_at: Annotated[Moment, REAPPLY_AT] | UnsetType = UNSET
     application_token: Annotated[str, ANSWERS_WITH] | UnsetType = UNSET
+    answer_by: Annotated[Moment, ANSWER_BY] | UnsetType = UNSET
     registered: Annotated[bool, Meta(examples=[True])]
 
 
@@ -247,4 +242,5 @@ def _visible_fields(call: Call, found: UserStatus) -> dict[str, Any]:
         "reviewed_at": found.reviewed_at,
         "ban_expires_at": found.ban_expires_at,
         "application_token": found.application_token or UNSET,
+        "answer_by": found.answer_by or UNSET,
     }

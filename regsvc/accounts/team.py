@@ -17,19 +17,19 @@ from plugin_bridge.server.files import HIGHEST_LEVEL, OpsFile, PropertiesFile
 from plugin_bridge.server.operators import Operator, Operators
 from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.accounts.access import AccountAccess
-from regsvc.accounts.team_credentials import TokenFields, token_fields
-from regsvc.auth.api_tokens import ApiTokens
+from regsvc.auth.api_tokens import ApiTokens, TokenFields
 from regsvc.auth.entitlement import MadeByRight, Principal
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core import errors
 from regsvc.core.clock import Clock
 from regsvc.core.rights import ROLES, Permission, Role, Team
+from regsvc.core.shapes import Output, Username
 from regsvc.core.text import clean_name, name_key
 from regsvc.database.audit import GAME, SQL, Actor, Audit
 from regsvc.database.bulk import upsert_query
 from regsvc.database.models import APPROVED, KnownOperator, User
-from regsvc.http.messages import Output, Reply, Username
+from regsvc.http.messages import Reply
 from regsvc.http.route import Routes
 from regsvc.notifications.mail.queue import MailQueue
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 log = logging.getLogger(__name__)
 
@@ -256,7 +255,7 @@ async def show_team(call: Call, team_roles: TeamRoles, api_tokens: ApiTokens) ->
     """List the operators, those who have a role, and the API tokens."""
     members = await call.run(team_roles.list_members)
     tokens = await call.run(api_tokens.list_all)
-    return TeamReply(members=members, tokens=[token_fields(it) for it in tokens])
+    return TeamReply(members=members, tokens=tokens)
 
 
 @ROUTES.add(

@@ -14,26 +14,18 @@ from peewee import Database
 
 from regsvc.accounts.password_changes import PasswordLinkReply, PasswordMails
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker
-from regsvc.auth.api_tokens import ApiTokens, TokenRecord
+from regsvc.auth.api_tokens import ApiTokens, TokenFields, TokenName
 from regsvc.auth.entitlement import MadeByRight, Principal
 from regsvc.auth.team_accounts import TeamAccounts
 from regsvc.core import errors
 from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.errors import InvalidField
-from regsvc.core.rights import MAX_TOKEN_NAME, NOT_FOR_TOKENS, USUAL_DAYS, Permission, parse_permissions
+from regsvc.core.rights import NOT_FOR_TOKENS, USUAL_DAYS, Permission, parse_permissions
+from regsvc.core.shapes import Username
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
-from regsvc.http.messages import (
-    MessageReply,
-    Moment,
-    Output,
-    Password,
-    Reply,
-    Totp,
-    Username,
-    to_reply,
-)
+from regsvc.http.messages import MessageReply, Password, Reply, Totp
 from regsvc.http.route import USER, Routes
 from regsvc.notifications.mail.queue import MailQueue, UserMail
 
@@ -41,7 +33,6 @@ if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 CONFIRMATION_REFUSALS: Final = (
     errors.CurrentPasswordNeeded,
@@ -94,14 +85,14 @@ class TeamCredentials:
         by: Principal,
         own: OwnPassword,
         caller: Caller,
-    ) -> tuple[str, TokenRecord]:
+    ) -> tuple[str, TokenFields]:
         """Make an API token with the rights of a person. `lifetime` None: until it is revoked.
 
         Raises `CurrentPasswordNeeded`, `WrongPassword`, `TotpRequired`, and what `ApiTokens.create` does.
         """
         by = await self._confirm(session, by, own, caller)
 
-        def make() -> tuple[str, TokenRecord]:
+        def make() -> tuple[str, TokenFields]:
             with self.database.atomic():
                 factor = by.has_second_factor
                 made = self.tokens.create(name, permissions, by.actor, by.username, lifetime, has_second_factor=factor)
@@ -207,22 +198,6 @@ async def end_made(call: Call, team_credentials: TeamCredentials, *, current_pas
     return MessageReply(message=call.message("made_ended"))
 
 
-TokenName = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=MAX_TOKEN_NAME,
-        description="ASCII letters, digits, dots, hyphens and underscores; earlier versions took others.",
-        examples=["discord-bot"],
-    ),
-]
-
-
-PermissionName = Annotated[
-    str, Meta(extra_json_schema={"enum": [it.value for it in Permission]}, examples=["users.read"])
-]
-
-
 TokenPermission = Annotated[
     str,
     Meta(
@@ -231,29 +206,11 @@ TokenPermission = Annotated[
 ]
 
 
-class TokenFields(Output, frozen=True, kw_only=True):
-    """A token, without its secret part."""
-
-    id: Annotated[int, Meta(examples=[1])]
-    name: TokenName
-    permissions: list[PermissionName]
-    made_by: Annotated[str, Meta(description="Its maker, whose rights limit it.", examples=["Olivia"])]
-    created_at: Moment
-    expires_at: Moment | None
-    last_used_at: Annotated[Moment | None, Meta(description="To the hour.")]
-    revoked_at: Moment | None
-
-
 class CreateTokenReply(Reply, frozen=True, kw_only=True):
     """The token is in this reply only."""
 
     token: Annotated[str, Meta(examples=["cmp_…"])]
     record: TokenFields
-
-
-def token_fields(record: TokenRecord) -> TokenFields:
-    """Return a token as the team's routes show it."""
-    return to_reply(TokenFields, record, permissions=list(record.permissions))
 
 
 @ROUTES.add(
@@ -291,9 +248,7 @@ async def create_token(
     own, made_by = OwnPassword(current_password, totp), (call.require_admin(), call.principal)
     create = team_credentials.create_token
     token, record = await create(name, permitted, lifetime, *made_by, own, call.caller)
-    return CreateTokenReply(
-        message=call.message("token_created", name=record.name), token=token, record=token_fields(record)
-    )
+    return CreateTokenReply(message=call.message("token_created", name=record.name), token=token, record=record)
 
 
 @ROUTES.add("POST", "/api/admin/token/revoke", Permission.TEAM_MANAGE, errors.NoSuchToken)

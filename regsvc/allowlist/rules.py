@@ -1,6 +1,6 @@
-"""The rules of the allowlist as pure functions: what is known of one name in, the next step out.
+"""The rules of the allowlist as pure functions: what is known of one name in, the next change out.
 
-What is wanted follows from our users, what is there from the game's list. A step is taken, and the rules are asked
+What is wanted follows from our users, what is there from the game's list. A change is made, and the rules are asked
 again, until there is nothing left to do.
 """
 
@@ -56,7 +56,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ListPolicy:
-    """The host's wishes, and how the list was found."""
+    """Settings of the host, and how the list was found."""
 
     approves_added: bool
     """Whether an operator's `/whitelist add` approves a user who waits for review, or was rejected."""
@@ -75,7 +75,7 @@ class ListPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class ListStep:
+class ListChange:
     """A change to make for one name. `state` None: nothing is remembered any more."""
 
     state: AllowlistState | None
@@ -89,16 +89,16 @@ class ListStep:
     """Whether it follows from no decision of ours, so that many at once wait for a person."""
 
 
-def decide(member: Member, policy: ListPolicy) -> ListStep | None:
-    """Return the next step for this name, or None if nothing is to do."""
-    step = _decide(member, policy)
-    if step is None or not member.is_refused or (step.add is None and not step.remove):
-        return step
-    refused = ListRecord(step.state or REMOVE, step.uuid or None, REFUSED)
-    return None if member.record == refused else ListStep(refused.state, refused.uuid, REFUSED)
+def decide(member: Member, policy: ListPolicy) -> ListChange | None:
+    """Return the next change for this name, or None if nothing is to do."""
+    change = _decide(member, policy)
+    if change is None or not member.is_refused or (change.add is None and not change.remove):
+        return change
+    refused = ListRecord(change.state or REMOVE, change.uuid or None, REFUSED)
+    return None if member.record == refused else ListChange(refused.state, refused.uuid, REFUSED)
 
 
-def _decide(member: Member, policy: ListPolicy) -> ListStep | None:
+def _decide(member: Member, policy: ListPolicy) -> ListChange | None:
     if member.status == APPROVED:
         return _listed(member, policy) if member.entries else _missing(member, policy)
     record, entries = member.record, member.entries
@@ -109,9 +109,9 @@ def _decide(member: Member, policy: ListPolicy) -> ListStep | None:
         may_be_loaded = record is not None and record.state == REMOVE and record.uuid is not None
         if record is None or (may_be_loaded and not policy.is_loaded):
             return None
-        return ListStep(REMOVE, record.uuid) if record.state == ADD else ListStep(None)
+        return ListChange(REMOVE, record.uuid) if record.state == ADD else ListChange(None)
     if member.status is None and record is None:
-        return ListStep(LISTED, entries[0].uuid, effect="adopt") if policy.adopts else None
+        return ListChange(LISTED, entries[0].uuid, effect="adopt") if policy.adopts else None
     is_ours = record is not None and record.state != TAKEN_OFF
     is_typed = not is_ours and not member.may_be_old
     if member.status not in (None, BANNED) and is_typed and policy.approves_added:
@@ -119,37 +119,37 @@ def _decide(member: Member, policy: ListPolicy) -> ListStep | None:
         if member.uuid is None:
             right = [entry.uuid for entry in entries if is_bedrock(entry.uuid) or not member.is_on_bedrock]
         uuid = right[0] if right else member.uuid
-        return ListStep(LISTED if right else ADD, uuid, effect="approve", is_guarded=True)
+        return ListChange(LISTED if right else ADD, uuid, effect="approve", is_guarded=True)
     if is_operator:
         return _listed(member, policy)
     is_decided = record is not None and record.has_decided(REMOVE)
-    return ListStep(REMOVE, entries[0].uuid, remove=entries, is_guarded=not is_decided)
+    return ListChange(REMOVE, entries[0].uuid, remove=entries, is_guarded=not is_decided)
 
 
-def _listed(member: Member, policy: ListPolicy) -> ListStep | None:
+def _listed(member: Member, policy: ListPolicy) -> ListChange | None:
     """A user who may play, and is on the list."""
     record, right = member.record, member.entries
     if member.has_joined and not keeps_uuid(record.uuid if record is not None else None, member.uuid):
         right = tuple(entry for entry in member.entries if entry.uuid == member.uuid)
         if not right:
             assert member.uuid is not None, "who has joined has a UUID"
-            return ListStep(ADD, member.uuid, add=Entry(member.uuid, member.username), remove=member.entries)
+            return ListChange(ADD, member.uuid, add=Entry(member.uuid, member.username), remove=member.entries)
     known = [entry.uuid for entry in right if record is not None and entry.uuid == record.uuid]
     uuid = (known or [right[0].uuid])[0] or None
-    step = ListStep(LISTED, uuid)
+    change = ListChange(LISTED, uuid)
     if record is not None and record.state == ADD and not policy.is_loaded:
-        step = ListStep(ADD, uuid, RESTART)
-    return None if record == ListRecord(step.state or LISTED, step.uuid, step.reason) else step
+        change = ListChange(ADD, uuid, RESTART)
+    return None if record == ListRecord(change.state or LISTED, change.uuid, change.reason) else change
 
 
-def _missing(member: Member, policy: ListPolicy) -> ListStep | None:
+def _missing(member: Member, policy: ListPolicy) -> ListChange | None:
     """A user who may play, and is not on the list."""
     record = member.record
     if record is not None and not policy.restores:
         if record.state == TAKEN_OFF:
             return None
         if record.state == LISTED and not policy.may_have_lost:
-            return ListStep(TAKEN_OFF, record.uuid, is_guarded=True)
+            return ListChange(TAKEN_OFF, record.uuid, is_guarded=True)
     uuid = (
         record.uuid
         if record is not None and (member.uuid is None or keeps_uuid(record.uuid, member.uuid))
@@ -157,13 +157,13 @@ def _missing(member: Member, policy: ListPolicy) -> ListStep | None:
     )
     is_decided = record is not None and record.has_decided(ADD)
     if uuid is not None and policy.unknown != UUID_IN_DOUBT:
-        return ListStep(ADD, uuid, add=Entry(uuid, member.username), is_guarded=not is_decided)
+        return ListChange(ADD, uuid, add=Entry(uuid, member.username), is_guarded=not is_decided)
     known = record.uuid if record is not None else None
     if record == ListRecord(ADD, known, policy.unknown):
         return None
     if record == ListRecord(ADD, known, NO_PROFILE) and policy.unknown == NO_UUID:
         return None
-    return ListStep(ADD, known, policy.unknown, is_guarded=not is_decided)
+    return ListChange(ADD, known, policy.unknown, is_guarded=not is_decided)
 
 
 def keeps_uuid(known: str | None, joined: str | None) -> bool:
@@ -176,12 +176,12 @@ def keeps_uuid(known: str | None, joined: str | None) -> bool:
     return family_of(known) != "offline" and family_of(known) == family_of(joined)
 
 
-def hold_back(member: Member, step: ListStep) -> ListStep | None:
-    """Return the step that notes that this one waits for a person; None: it is noted, or needs no note.
+def hold_back(member: Member, change: ListChange) -> ListChange | None:
+    """Return the change that notes that this one waits for a person; None: it is noted, or needs no note.
 
     Whom the game's operators approved has no record until then: who has one that is ours is taken off.
     """
-    if step.effect == "approve":
+    if change.effect == "approve":
         return None
-    note = ListRecord(LISTED if step.state == TAKEN_OFF else step.state or REMOVE, step.uuid, HELD_BACK)
-    return None if member.record == note else ListStep(note.state, note.uuid, note.reason)
+    note = ListRecord(LISTED if change.state == TAKEN_OFF else change.state or REMOVE, change.uuid, HELD_BACK)
+    return None if member.record == note else ListChange(note.state, note.uuid, note.reason)

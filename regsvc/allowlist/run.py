@@ -21,7 +21,7 @@ from plugin_bridge.server.allowlist import Allowlist, Entry, Listing
 from plugin_bridge.server.files import PropertiesFile, ServerFileError, ServerProperties
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, is_bedrock, offline_uuid
 from plugin_bridge.server.rcon import RELOAD_ALLOWED, RconAddress, RconError, is_listable, open_rcon
-from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide, hold_back
+from regsvc.allowlist.rules import ListChange, ListPolicy, ListRecord, Member, decide, hold_back
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import connect_host
@@ -287,13 +287,13 @@ class AllowlistRunner:
         """Return whether the server knows the list as it is in the end."""
         is_loaded = False
         for _round in range(_ROUNDS):
-            steps = self._plan(report, config, is_loaded=is_loaded, allow_mass_changes=allow_mass_changes)
-            if self._write(report, self._record(steps, config)):
+            changes = self._plan(report, config, is_loaded=is_loaded, allow_mass_changes=allow_mass_changes)
+            if self._write(report, self._record(changes, config)):
                 is_loaded = self._load()
                 if not is_loaded:  # the server has refused nothing that it has not read
                     self._tried = Counter(dict.fromkeys(self._tried, 1))
-            elif steps:
-                continue  # what one step leads to may be another one
+            elif changes:
+                continue  # what one change leads to may be another one
             elif is_loaded or not _has_open():
                 return True
             elif not (is_loaded := self._load()):
@@ -302,8 +302,8 @@ class AllowlistRunner:
 
     def _plan(
         self, report: ListReport, config: ListConfig, *, is_loaded: bool, allow_mass_changes: bool
-    ) -> list[tuple[Member, ListStep]]:
-        """Return the steps to take now; of those that the guard holds back only the note that it does."""
+    ) -> list[tuple[Member, ListChange]]:
+        """Return the changes to make now; of those that the guard holds back only the note that it does."""
         self._read_inputs = self._find_inputs()  # before they are read: what changes meanwhile makes another run due
         listing = self._file.read()
         members, records = self._load_members(listing, report, config)
@@ -319,20 +319,20 @@ class AllowlistRunner:
         )
         is_refused = [member for member in members if member.record is not None and member.record.reason == REFUSED]
         report.refused[:] = [member.username for member in is_refused]
-        steps = [(member, step) for member in members if (step := decide(member, policy)) is not None]
-        guarded = [(member, step) for member, step in steps if step.is_guarded]
+        changes = [(member, change) for member in members if (change := decide(member, policy)) is not None]
+        guarded = [(member, change) for member, change in changes if change.is_guarded]
         report.held_back.clear()
         report.held_back_names.clear()
         if allow_mass_changes or not config.max_changes.is_exceeded_by(
             len(guarded), max(records, len(listing.entries))
         ):
-            return steps
-        for member, step in guarded:
-            kind = _kind_of(step) or "added"
+            return changes
+        for member, change in guarded:
+            kind = _kind_of(change) or "added"
             report.held_back[kind] += 1
             report.held_back_names[kind].append(member.username)
-        notes = [(member, note) for member, step in guarded if (note := hold_back(member, step)) is not None]
-        return [(member, step) for member, step in steps if not step.is_guarded] + notes
+        notes = [(member, note) for member, change in guarded if (note := hold_back(member, change)) is not None]
+        return [(member, change) for member, change in changes if not change.is_guarded] + notes
 
     def _load_members(self, listing: Listing, report: ListReport, config: ListConfig) -> tuple[list[Member], int]:
         """Return operators and all names with an entry, a record, or a user who may play; how many are to be listed.
@@ -464,41 +464,41 @@ class AllowlistRunner:
             yield from select_rows(self._database, model, fields, key, part, join=join, for_update=for_update)
 
     def _record(
-        self, steps: Sequence[tuple[Member, ListStep]], config: ListConfig
-    ) -> Sequence[tuple[Member, ListStep]]:
-        """Write our side of the steps, and return them without those that a decision has overtaken."""
-        if not steps:
-            return steps
+        self, changes: Sequence[tuple[Member, ListChange]], config: ListConfig
+    ) -> Sequence[tuple[Member, ListChange]]:
+        """Write our side of the changes, and return them without those that a decision has overtaken."""
+        if not changes:
+            return changes
         moment = self._now()
-        request_rows = self._row_requester([member.key for member, step in steps if step.effect == "approve"])
+        request_rows = self._row_requester([member.key for member, change in changes if change.effect == "approve"])
         with self._database.atomic():
             fields = (Allowed.username_key, Allowed.state, Allowed.uuid, Allowed.reason)
-            found = self._find_rows(Allowed, fields, [member.key for member, _step in steps], for_update=True)
+            found = self._find_rows(Allowed, fields, [member.key for member, _change in changes], for_update=True)
             records = {key: ListRecord(*rest) for key, *rest in found}
-            steps = [(member, step) for member, step in steps if member.record == records.get(member.key)]
-            self._approve([member.key for member, step in steps if step.effect == "approve"], request_rows)
-            ids = self._adopt([(member, step) for member, step in steps if step.effect == "adopt"], config)
-            taken_off = [member.username for member, step in steps if step.state == TAKEN_OFF]
+            changes = [(member, change) for member, change in changes if member.record == records.get(member.key)]
+            self._approve([member.key for member, change in changes if change.effect == "approve"], request_rows)
+            ids = self._adopt([(member, change) for member, change in changes if change.effect == "adopt"], config)
+            taken_off = [member.username for member, change in changes if change.state == TAKEN_OFF]
             self._record_many("allowlist.taken_off", taken_off)
             rows = [
                 {
                     "username_key": member.key,
                     "username": member.username,
-                    "state": step.state,
-                    "uuid": step.uuid or None,
-                    "reason": step.reason,
+                    "state": change.state,
+                    "uuid": change.uuid or None,
+                    "reason": change.reason,
                     "since": moment,
                     "user_id": ids.get(member.key, member.user_id),
                 }
-                for member, step in steps
-                if step.state is not None
+                for member, change in changes
+                if change.state is not None
             ]
             insert_rows(self._database, Allowed, rows, overwrite=_OVERWRITTEN)
-            forgotten = [member.key for member, step in steps if step.state is None]
+            forgotten = [member.key for member, change in changes if change.state is None]
             for start in range(0, len(forgotten), _ROWS):
                 Allowed.delete().where(Allowed.username_key.in_(forgotten[start : start + _ROWS])).execute()
-            self._kick([member for member, step in steps if step.state is None])
-        return steps
+            self._kick([member for member, change in changes if change.state is None])
+        return changes
 
     def _kick(self, members: Iterable[Member]) -> None:
         """Kick who was on the list, and is not any more: without enforce-whitelist the server lets them play on.
@@ -516,20 +516,20 @@ class AllowlistRunner:
     def _was_listed(self, record: ListRecord) -> bool:
         return record.uuid is not None or not self._file.is_file
 
-    def _write(self, report: ListReport, steps: Sequence[tuple[Member, ListStep]]) -> bool:
-        """Write the list, and return whether it was changed; count all steps. Raises `ServerFileError`."""
-        writes = [found for found in steps if _is_write(found[1])]
-        _count(report, (found for found in steps if not _is_write(found[1])))
+    def _write(self, report: ListReport, changes: Sequence[tuple[Member, ListChange]]) -> bool:
+        """Write the list, and return whether it was changed; count all changes. Raises `ServerFileError`."""
+        writes = [found for found in changes if _is_write(found[1])]
+        _count(report, (found for found in changes if not _is_write(found[1])))
         if not self._file.is_file:
             writes = writes[:_BATCH]
         if not writes:
             return False
         self._file.change(
-            [step.add for _member, step in writes if step.add is not None],
-            [entry for _member, step in writes for entry in step.remove],
+            [change.add for _member, change in writes if change.add is not None],
+            [entry for _member, change in writes for entry in change.remove],
         )
         _count(report, (found for found in writes if found[0].key not in self._tried))
-        self._tried.update(member.key for member, _step in writes)
+        self._tried.update(member.key for member, _change in writes)
         return True
 
     def _load(self) -> bool:
@@ -567,7 +567,7 @@ class AllowlistRunner:
         for user in User.select().where(User.username_key.in_(list(keys))):
             self._transitions.change(user, "approve", GAME, DecisionDetails(needs_password=user.id in lacking))
 
-    def _adopt(self, adopted: Sequence[tuple[Member, ListStep]], config: ListConfig) -> dict[str, int]:
+    def _adopt(self, adopted: Sequence[tuple[Member, ListChange]], config: ListConfig) -> dict[str, int]:
         """Create users for players on the list: those that were there first, and those that came later.
 
         Returns their ids by `username_key`.
@@ -583,15 +583,15 @@ class AllowlistRunner:
                 "username_key": member.key,
                 "status": status,
                 "applied_status": status,
-                "platform": "bedrock" if step.uuid and is_bedrock(step.uuid) else "java",
+                "platform": "bedrock" if change.uuid and is_bedrock(change.uuid) else "java",
                 "origin": "adopted",
                 "created_at": moment,
             }
-            for member, step in adopted
+            for member, change in adopted
         ]
         insert_rows(self._database, User, rows)
-        self._record_many("user.adopted", [member.username for member, _step in adopted], {"status": status})
-        keys = [member.key for member, _step in adopted]
+        self._record_many("user.adopted", [member.username for member, _change in adopted], {"status": status})
+        keys = [member.key for member, _change in adopted]
         return dict(select_rows(self._database, User, (User.username_key, User.id), User.username_key, keys))
 
     def _record_many(self, action: str, names: Sequence[str], detail: Mapping[str, Any] | None = None) -> None:
@@ -696,28 +696,28 @@ def _has_open() -> bool:
     return bool(Allowed.select().where(Allowed.state.in_((ADD, REMOVE)), may_be_done).limit(1).exists())
 
 
-def _is_write(step: ListStep) -> bool:
-    return step.add is not None or bool(step.remove)
+def _is_write(change: ListChange) -> bool:
+    return change.add is not None or bool(change.remove)
 
 
-def _kind_of(step: ListStep) -> str:
-    """Return the step's kind as the report counts it; "" for what changes nothing but our own notes."""
-    if step.effect is not None:
-        return {"adopt": "adopted", "approve": "approved"}[step.effect]
-    if step.add is not None:
+def _kind_of(change: ListChange) -> str:
+    """Return the change's kind as the report counts it; "" for what changes nothing but our own notes."""
+    if change.effect is not None:
+        return {"adopt": "adopted", "approve": "approved"}[change.effect]
+    if change.add is not None:
         return "added"
-    if step.remove:
+    if change.remove:
         return "removed"
-    return "taken_off" if step.state == TAKEN_OFF else ""
+    return "taken_off" if change.state == TAKEN_OFF else ""
 
 
 def _in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in counts.items())
 
 
-def _count(report: ListReport, steps: Iterable[tuple[Member, ListStep]]) -> None:
-    for member, step in steps:
-        kind = _kind_of(step)
+def _count(report: ListReport, changes: Iterable[tuple[Member, ListChange]]) -> None:
+    for member, change in changes:
+        kind = _kind_of(change)
         if kind:
             report.counts[kind] += 1
             report.names[kind].append(member.username)

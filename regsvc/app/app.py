@@ -76,8 +76,8 @@ from regsvc.registration.applications.status import Applications, ApplicationStr
 from regsvc.registration.public_config import PublicConfig
 from regsvc.registration.questionnaire.questions import Questionnaire, load_questionnaire
 from regsvc.registration.questionnaire.scorer import make_scorer
-from regsvc.registration.questionnaire.service import QuestionnaireResults, Questionnaires, QuestionnaireStep
-from regsvc.registration.registration import ChatStep, Registration, RegistrationCondition
+from regsvc.registration.questionnaire.service import QuestionnaireCondition, QuestionnaireResults, Questionnaires
+from regsvc.registration.registration import ChatCondition, Registration, RegistrationCondition
 from regsvc.registration.user_creation import UserCreation
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.game_status import GameServers, make_game_statuses
@@ -93,8 +93,8 @@ from regsvc.sync.report import SyncReport
 from regsvc.sync.run import SyncRunner
 from regsvc.sync.service import SyncLease, SyncService
 from regsvc.team_chat.decisions import ChatReceiver, TeamDecisions
+from regsvc.team_chat.messages import MessageRenderer, TeamChatQueue, TeamChatTransport, purge_messages
 from regsvc.team_chat.service import make_platforms, open_chats
-from regsvc.team_chat.telling import Cards, TeamChatQueue, TeamChatTransport, purge_messages
 from regsvc.users.chat_links import ChatLinks
 from regsvc.users.credential_rules import BedrockNames, CredentialRules
 from regsvc.users.export import UserExport
@@ -466,18 +466,18 @@ class App:
         self.verification = EmailVerification(
             database, worker, self.codes, self.mail_queue, self.mail_limits, self.email_policy, self.captchas, live
         )
-        steps: list[RegistrationCondition] = []
+        conditions: list[RegistrationCondition] = []
         if self.questionnaires.is_enabled:
-            steps.append(QuestionnaireStep(self.questionnaire_results))
+            conditions.append(QuestionnaireCondition(self.questionnaire_results))
         if self._config.chat.platform:
-            steps.append(ChatStep(self.chat_links, is_required=self._config.chat.required))
+            conditions.append(ChatCondition(self.chat_links, is_required=self._config.chat.required))
         self.registration = Registration(
             worker=worker,
             live=live,
             rules=self.credential_rules,
             email_policy=self.email_policy,
             captchas=self.captchas,
-            steps=steps,
+            conditions=conditions,
             codes=self.codes,
             limits=self.limits,
             hashing=self.hashing,
@@ -549,7 +549,13 @@ class App:
         self.lost_rights = LostRights(self.team_roles, operators, self.live, now)
         self.sync.before_run = self._note_typed_roles
         find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code
-        self.users = UserList(self.context.is_operator, self.gates, find_accounts, requires_code)
+        self.users = UserList(
+            self.context.is_operator,
+            self.gates,
+            find_accounts,
+            requires_code,
+            is_accepted=lambda algorithm: algorithm in self.reconciler.policy.algorithms,
+        )
         self.user_details = UserDetailsLoader(self.users, self.gates, self.questionnaire_results.find_of, now)
         self.notes = Notes(self._database, self.limits, self.audit, now)
         self.mail_resender = MailResender(self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit)
@@ -561,11 +567,11 @@ class App:
     def _wire_team_chat(self) -> None:
         """Channels of chat platforms in which the team decides."""
         queue, now = self.team_chat_queue, self._now
-        cards = Cards(self.users, self.questionnaire_results.find_of, self.translations, self.base_url)
+        renderer = MessageRenderer(self.users, self.questionnaire_results.find_of, self.translations, self.base_url)
         platforms = make_platforms(self._config.team_chats, self.base_url)
-        transport = TeamChatTransport(platforms, queue, cards, self.translations, self._config.server.name, now)
+        transport = TeamChatTransport(platforms, queue, renderer, self.translations, self._config.server.name, now)
         self.deliveries.append(DeliveryWorker(self.worker, queue.outbox, transport, is_on=lambda: queue.is_on))
-        decisions = TeamDecisions(self.team_accounts, self.team, self.decisions, cards, queue, now)
+        decisions = TeamDecisions(self.team_accounts, self.team, self.decisions, renderer, queue, now)
         count = self.metrics.count_chat_action
         receiver = ChatReceiver(decisions, self.worker, self.translations, self._on_change, count, now)
         instance = instance_id(self._config.server.state_dir, self._config.server.instance)

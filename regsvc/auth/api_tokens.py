@@ -6,10 +6,10 @@ import re
 import secrets
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import timedelta
+from typing import Annotated, Final
 
+from msgspec import Meta
 from peewee import IntegrityError
 
 from regsvc.auth.entitlement import Entitlements, OpenThing, Origin, find_cause, find_rights
@@ -27,6 +27,7 @@ from regsvc.core.rights import (
     Rights,
     Team,
 )
+from regsvc.core.shapes import Moment, Output
 from regsvc.core.text import look_key, name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
@@ -42,19 +43,32 @@ _USED_EVERY: Final = timedelta(hours=1)
 _DENIAL_PERIOD: Final = timedelta(hours=1)
 _NEVER: Final = timedelta(days=36500)
 
+TokenName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_TOKEN_NAME,
+        description="ASCII letters, digits, dots, hyphens and underscores; earlier versions took others.",
+        examples=["discord-bot"],
+    ),
+]
 
-@dataclass(frozen=True)
-class TokenRecord:
-    """A token as the team sees it; never the token itself. `made_by` is its maker as the audit log shows them."""
+PermissionName = Annotated[
+    str, Meta(extra_json_schema={"enum": [it.value for it in Permission]}, examples=["users.read"])
+]
 
-    id: int
-    name: str
-    permissions: tuple[str, ...]
-    made_by: str
-    created_at: datetime
-    expires_at: datetime | None
-    last_used_at: datetime | None
-    revoked_at: datetime | None
+
+class TokenFields(Output, frozen=True):
+    """A token, without its secret part."""
+
+    id: Annotated[int, Meta(examples=[1])]
+    name: TokenName
+    permissions: list[PermissionName]
+    made_by: Annotated[str, Meta(description="Its maker, whose rights limit it.", examples=["Olivia"])]
+    created_at: Moment
+    expires_at: Moment | None
+    last_used_at: Annotated[Moment | None, Meta(description="To the hour.")]
+    revoked_at: Moment | None
 
 
 class ApiTokens:
@@ -77,7 +91,7 @@ class ApiTokens:
         lifetime: timedelta | None,
         *,
         has_second_factor: bool = False,
-    ) -> tuple[str, TokenRecord]:
+    ) -> tuple[str, TokenFields]:
         """Make a token and return it, which is possible only now, with its record.
 
         `made_by` is the name of the user whose rights limit it; None: the host. `lifetime` None: until it is revoked.
@@ -115,7 +129,7 @@ class ApiTokens:
             raise TokenNameTaken from None
         return bearer, _record(row)
 
-    def list_all(self) -> list[TokenRecord]:
+    def list_all(self) -> list[TokenFields]:
         """Return the tokens, active ones first, then the newest."""
         rows = Token.select().order_by(Token.active_name.is_null(), Token.id.desc()).limit(500)
         return [_record(row) for row in rows]
@@ -234,10 +248,9 @@ def _shown(row: Token) -> str:
     return f"{row.name} ({row.maker})"
 
 
-def _record(row: Token) -> TokenRecord:
-    permissions = tuple(row.permissions.split())
+def _record(row: Token) -> TokenFields:
     times = (row.created_at, row.expires_at, row.last_used_at, row.revoked_at)
-    return TokenRecord(int(row.id), row.name, permissions, row.maker, *times)
+    return TokenFields(int(row.id), row.name, row.permissions.split(), row.maker, *times)
 
 
 def _random(length: int) -> str:

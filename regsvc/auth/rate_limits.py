@@ -461,21 +461,16 @@ class StatusRateLimits:
 
 _FREE_FAILURES = 5
 
-
 _LONGEST_DELAY = timedelta(seconds=60)
-
 
 _RETENTION = timedelta(hours=1)
 """After a quiet hour failures are forgotten: an attacker who waits for that guesses less often than once a minute."""
 
-
 SOLVED_CAPTCHA: Final = "a solved captcha"
 """Counter of the attempts that came with a solved captcha, from any client."""
 
-
 _CODE_LIMITS: Final = (RateLimit(10, timedelta(hours=1)), RateLimit(20, timedelta(days=1)))
 """Codes of an app that are compared per account. Of a million codes three are right at any moment."""
-
 
 _RIGHT_LIMITS: Final = (RateLimit(60, timedelta(hours=1)), RateLimit(600, timedelta(days=1)))
 """Right passwords per account: each may leave a session, an audit entry and a line in the log."""

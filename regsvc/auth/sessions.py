@@ -319,7 +319,6 @@ def _session_with_user() -> Any:
 
 _FIND_SESSION: Final = PreparedQuery(models.Session, _session_with_user)
 
-
 _KNOWN_CLIENT_PERIOD: Final = timedelta(days=30)
 _PAST_LOGINS: Final = (
     "SELECT (SELECT last_login_at FROM regsvc_known_client WHERE user_id = {mark} AND client = {mark}), "

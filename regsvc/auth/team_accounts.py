@@ -7,9 +7,10 @@ the account may do is what the member may do at that moment.
 import re
 import secrets
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import timedelta
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
 
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.entitlement import EndCause, Entitlements, OpenThing, Origin
@@ -17,6 +18,7 @@ from regsvc.auth.rate_limits import DurableLimits, SharedLimits
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ChatCodeInvalid, UserNotFound
 from regsvc.core.rights import Team
+from regsvc.core.shapes import Moment, Output, Username
 from regsvc.core.text import name_key, shorten, strip_invisible
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
@@ -34,15 +36,16 @@ _TRIES: Final = (RateLimit(300, timedelta(minutes=10)),)
 """Codes that all accounts of a platform may try; one account alone the `_ACCOUNTS`th part of them."""
 _ACCOUNTS: Final = 60
 
+PlatformName = Annotated[str, Meta(min_length=1, max_length=16, examples=["discord"])]
 
-@dataclass(frozen=True)
-class LinkedAccount:
+
+class TeamAccountFields(Output, frozen=True):
     """An account on a chat platform, and the member of the team for whom it acts."""
 
-    username: str
-    platform: str
-    account_name: str
-    linked_at: datetime
+    username: Username
+    platform: PlatformName
+    account_name: Annotated[str, Meta(examples=["olivia"])]
+    linked_at: Moment
 
 
 def find_codes(text: str) -> list[str]:
@@ -134,14 +137,14 @@ class TeamAccounts:
         member: User = link.user
         return member
 
-    def list_accounts(self, user_id: int | None = None) -> list[LinkedAccount]:
+    def list_accounts(self, user_id: int | None = None) -> list[TeamAccountFields]:
         """Return the linked accounts of all members, or of one, by name."""
         condition = TeamChatLink.linked_at.is_null(False)
         if user_id is not None:
             condition &= TeamChatLink.user == user_id
         links: Any = TeamChatLink.select(TeamChatLink, User).join(User).where(condition).order_by(User.username_key)
         return [
-            LinkedAccount(link.user.username, link.platform, link.name or "", link.linked_at)
+            TeamAccountFields(link.user.username, link.platform, link.name or "", link.linked_at)
             for link in links
             if self._find_cause(link, is_kept=True) is None
         ]

@@ -35,6 +35,8 @@ MAX_AGE: Final = timedelta(minutes=15)
 PROOF_LIFETIME: Final = timedelta(minutes=60)
 
 _GUESSES: Final = "code.network"
+_WRONG: Final = "code.wrong"
+"""Wrong codes of a client for an address, which only it typed: what they tell it does not depend on any code."""
 _MAX_TIMESTAMP_DIGITS: Final = 10
 
 
@@ -81,6 +83,10 @@ class VerificationCodes:
         all used up, a new one.
         """
         active, client = self._find_active(email_key, purpose), caller.limit_key
+        own = _WRONG, f"{email_key} {purpose} {client}"
+        with self._lock:
+            if self._limits.hits_of(*own).get(MAX_AGE, 0) >= self._max_tries:
+                self._limits.clear(*own)
         if active is None or self._is_exhausted(active):
             if active is not None:  # others had attempts left, and `redeem` looks for no newer row
                 _update(active.id, {Verification.other_tries: self._max_tries})
@@ -189,7 +195,11 @@ class VerificationCodes:
         return (_tries_of(row, caller) < self._max_tries) & Verification.redeemed_at.is_null()
 
     def _compare(self, email_key: str, purpose: str, code: str, caller: Caller) -> Verification:
-        """Return the row of a right code. Raises as `check` does."""
+        """Return the row of a right code. Raises as `check` does.
+
+        That the attempts are used up is told by the client's own wrong codes: those of the row would tell that another
+        client tried as well, or has redeemed it.
+        """
         with self._lock:
             self._limits.check(_GUESSES, caller.network_key, self._guesses)
         row = self._find_active(email_key, purpose)
@@ -198,9 +208,14 @@ class VerificationCodes:
             row = self._find_active(email_key, purpose)
         if row is not None and self._is_right(row, code, caller):
             return row
-        with self._lock, suppress(RateLimited):
-            self._limits.hit(_GUESSES, caller.network_key, self._guesses)
-        raise InvalidCode
+        own = (_WRONG, f"{email_key} {purpose} {caller.limit_key}", (RateLimit(self._max_tries, MAX_AGE),))
+        with self._lock:
+            for limit in ((_GUESSES, caller.network_key, self._guesses), own):
+                with suppress(RateLimited):
+                    self._limits.hit(*limit)
+            is_last = self._limits.hits_of(*own[:2]).get(MAX_AGE, 0) >= self._max_tries
+        # who unlinks types a name, and names without an address would share their tries
+        raise InvalidCode("tries_used" if is_last and purpose != "unlink" else None)
 
     def _is_right(self, row: Verification, code: str, caller: Caller) -> bool:
         """Compare the code if the client has an attempt left; a wrong one costs it, in one statement.

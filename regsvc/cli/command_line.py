@@ -101,7 +101,6 @@ _CONFIG_HELP: Final = (
     "/etc/companion/companion.toml"
 )
 
-
 _INVALID_CHOICE: Final = re.compile(r"(.*invalid choice: '(.*?)') \(choose from (.*)\)", re.DOTALL)
 """What argparse says, from Python 3.11 to 3.14."""
 

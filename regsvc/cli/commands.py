@@ -42,8 +42,8 @@ from regsvc.runtime.replaced_state import StateInUse, finish_interrupted, state_
 from regsvc.runtime.updates import Product
 from regsvc.sync.reconciler import unlock_all
 from regsvc.sync.report import describe_plan
+from regsvc.team_chat.messages import begin_test, find_tester, make_test_content
 from regsvc.team_chat.platform import MessageGone, Platform
-from regsvc.team_chat.telling import begin_test, find_tester, make_test_card
 
 _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
 _STATELESS = ("check-config", "mail-test", *GAME_COMMANDS)
@@ -300,7 +300,7 @@ async def _test_chat(app: App, platform: Platform, wait: timedelta) -> int:
     number = run(begin_test, platform.chat, app.context.now)
     try:
         if platform.sends_itself:
-            remote_id = await platform.post(make_test_card(number, app.translations, language, "test"), -number)
+            remote_id = await platform.post(make_test_content(number, app.translations, language, "test"), -number)
         else:
             run(app.team_chat_queue.enqueue_test, platform.chat, number)
     except (TemporaryFailure, PermanentFailure) as error:
@@ -311,7 +311,7 @@ async def _test_chat(app: App, platform: Platform, wait: timedelta) -> int:
     while tester is None and app.context.now() < ends_at:
         await asyncio.sleep(_TEST_INTERVAL)
         tester = run(find_tester, number)
-    closed = make_test_card(
+    closed = make_test_content(
         number, app.translations, language, "test_answered" if tester else "test_over", tester or ""
     )
     try:

@@ -22,7 +22,6 @@ from regsvc.config.layers import (
     environment_layer,
     file_layer,
     header_of,
-    parse_toml,
     read_text,
     section_class,
     section_on,
@@ -31,6 +30,7 @@ from regsvc.config.loader import is_confidential, load_config
 from regsvc.config.places import SystemPlaces, find_credential_source, may_exist
 from regsvc.config.sections import ConfigError
 from regsvc.core.safe_paths import located, replace_file
+from regsvc.core.text import parse_toml
 from regsvc.runtime.reload import RELOADABLE
 
 _FILE: Final = "_file"
@@ -145,7 +145,7 @@ def _comment_after(lines: list[str]) -> str:
 
 def _is_toml(text: str) -> bool:
     try:
-        tomllib.loads(f"{text}\n")
+        parse_toml(f"{text}\n")
     except tomllib.TOMLDecodeError:
         return False
     return True
@@ -299,7 +299,7 @@ def _read_value(args: argparse.Namespace, *, is_shown: bool) -> str | None:
     if args.value is not None:
         quoted = f"value = {args.value}"
         is_text = args.value[:1] in ('"', "'") and _is_toml(quoted)
-        return str(tomllib.loads(quoted)["value"]) if is_text else str(args.value)
+        return str(parse_toml(quoted)["value"]) if is_text else str(args.value)
     with suppress(EOFError):
         if sys.stdin.isatty():
             return input(f"{args.key}: ") if is_shown else getpass.getpass(f"{args.key} (not shown): ")

@@ -178,6 +178,7 @@ class Daemon:
         self._listen_to_signals()
         reloading = asyncio.create_task(self._reloader.run(), name="reload")
         is_open = await self._open_database()
+        self._application.hops.recall(self._app.context.config.server.state_dir)
         server = make_server(self._application, self._app.context.config)
         server.add_sockets(sockets)
         _favour_event_loop()

@@ -74,7 +74,6 @@ CHAT: Final = re.compile("discord|chat|forum|matrix|telegram|qq", re.IGNORECASE)
 """What texts or addresses of links to a place where players meet contain."""
 AUTHME_RELEASES = "https://api.github.com/repos/AuthMe/AuthMeReloaded/releases/latest"
 
-
 _BY_SMTP: Final = Needs("mail.backend", "auto", "smtp")
 _BY_HTTP: Final = Needs("mail.backend", "http")
 _WITH_AUTHME: Final = Needs("authme.enabled", "auto", True)
@@ -155,7 +154,7 @@ class ServerSection:
     )
     favicon: str = key.text(
         "",
-        'Icon in the tabs of browsers: a web address, or a path on this server; "" is the first letter of the name.',
+        'Icon in the tabs of browsers: a web address, or a path on this server; "" is the logo, else a letter.',
         check=check.picture,
     )
     links: Translated[dict[str, str]] = key.links(

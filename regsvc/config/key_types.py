@@ -41,6 +41,7 @@ from regsvc.config.value_checks import (
 )
 from regsvc.core.addresses import LOOPBACK, trusted_networks
 from regsvc.core.i18n import Sentence, Translated, join, normalize_tag
+from regsvc.core.text import parse_toml
 from regsvc.core.units import ChangeLimit, RateLimit, format_duration, parse_duration, parse_size
 
 T = TypeVar("T")
@@ -306,6 +307,8 @@ def to_toml(value: object) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int) and abs(value) >= 2**64:
+        return hex(value)  # Python writes no long ones in decimal
     if isinstance(value, list):
         return f"[{', '.join(to_toml(item) for item in value)}]"
     if isinstance(value, dict):
@@ -338,6 +341,8 @@ def _parse_text(value: object, example: str = "text") -> str:
         raise ValueError(f'this must be text in quotes, such as "{example}"')
     if "\x00" in value:
         raise ValueError("this must not contain a NUL character")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):  # bytes of a variable, or of an argument
+        raise ValueError("this must be UTF-8 text")
     return value
 
 
@@ -452,7 +457,7 @@ def _list_from_text(written: str) -> object:
     if not written.lstrip().startswith("["):
         return [item.strip() for item in re.split("[,;\n]", written) if item.strip()]
     try:
-        return tomllib.loads(f"value = {written}")["value"]
+        return parse_toml(f"value = {written}")["value"]
     except tomllib.TOMLDecodeError:
         return written
 
@@ -490,11 +495,11 @@ class AnyOf(Requirement):
         return join([self.first.describe(section), self.other.describe(section)], "{first} or {next}")
 
 
+@dataclass(eq=False)
 class _OtherKey(Requirement):
     """`key` is "section.key", or a key of the same section."""
 
-    def __init__(self, key: str) -> None:
-        self.key = key
+    key: str
 
     def find(self, config: Config, section: Any) -> Any:
         return attrgetter(self.key)(config) if "." in self.key else getattr(section, self.key)

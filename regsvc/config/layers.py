@@ -16,10 +16,12 @@ from plugin_bridge.server.files import require_regular_file
 from regsvc.config.host_sections import GameServer, TeamChat, WebhookSection
 from regsvc.config.key_types import Key, keys_of
 from regsvc.config.sections import Config, ConfigError, Download
+from regsvc.core.text import parse_toml
 
 _POSITION: Final = re.compile(r"\(at line (\d+), column \d+\)")
 _HEADER: Final = re.compile(r"\s*\[+\s*([^\]#]*?)\s*\]*\s*(?:#.*)?")
 _PAIR: Final = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*([=:])?\s*(.*?)\s*")
+_NO_UTF8: Final = "it is not UTF-8 text; save it as UTF-8."
 _MAX_SHOWN: Final = 80
 ENVIRONMENT_PREFIX = "COMPANION_"
 CONFIG_VARIABLE = "COMPANION_CONFIG"
@@ -48,6 +50,8 @@ SECTIONS: dict[str, type] = {
 def explain_mistake(text: str, error: tomllib.TOMLDecodeError, may_show: Callable[[str], bool]) -> str:
     """Return where the mistake is, that line, and what to do. A value is shown only if `may_show(key)`."""
     position = _POSITION.search(str(error))
+    if position is None and "end of document" not in str(error):
+        return f"it is not TOML: {error}."
     if position is None:
         return f"it is not TOML: the text ends too early ({_reason(error)}); close the last quote or bracket."
     number = int(position[1])
@@ -162,19 +166,14 @@ def read_text(path: Path) -> str:
     """Return the text of a config as it is. Raises `ConfigError`."""
     try:
         require_regular_file(path)
-        return path.read_bytes().decode()
+        text = path.read_bytes().decode()
     except OSError as error:
         raise ConfigError(f"{path}: it cannot be read ({error.strerror}); check its name and permissions.") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: it is not UTF-8 text; save it as UTF-8.") from error
-
-
-def parse_toml(text: str) -> dict[str, Any]:
-    """Parse the text of a config. Raises TOMLDecodeError.
-
-    Some editors on Windows write a byte order mark, which TOML does not allow.
-    """
-    return tomllib.loads(text.removeprefix("\ufeff"))
+        raise ConfigError(f"{path}: {_NO_UTF8}") from error
+    if "\0" in text:
+        raise ConfigError(f"{path}: {_NO_UTF8}")  # but UTF-16, for example
+    return text
 
 
 def file_layer(path: Path, text: str | None = None) -> Layer:

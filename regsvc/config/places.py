@@ -189,7 +189,10 @@ def _named(file: Path, what: str) -> Path:
 
 def may_exist(file: Path) -> bool:
     """Return whether the file exists, or may not be looked for."""
-    return _is_hidden(file) or file.exists()
+    try:
+        return _is_hidden(file) or file.exists()
+    except OSError:  # a name that no file can have
+        return False
 
 
 def _is_hidden(file: Path) -> bool:

@@ -8,7 +8,7 @@ section is its heading in the sample.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Final, Literal
@@ -178,6 +178,10 @@ class RegistrationSection:
         "reapply_after ask_expires": (_REVIEW,),
         "reapply_holds": (_REVIEW, Needs("reapply_after"), CODES),
     }
+
+    def answer_by(self, asked_at: datetime | None) -> datetime | None:
+        """Return until when to answer a question that was asked then; None: nothing is to be answered."""
+        return None if asked_at is None else asked_at + self.ask_expires
 
     @property
     def requires_code(self) -> bool:

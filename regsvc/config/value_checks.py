@@ -33,7 +33,6 @@ _HINT: Final = (
     "(percent-encode special characters in the password, such as %23 for #)"
 )
 
-
 _ONE_SERVER: Final = (
     "a database URL names one server: for several, put a proxy such as HAProxy in front of them and name that"
 )
@@ -265,7 +264,6 @@ def _matching(pattern: str, sentence: str) -> Callable[[str], str]:
 
 instance_name: Final = _matching(r"[A-Za-z0-9._-]{1,24}", "at most 24 letters, digits, dots, hyphens and underscores")
 """The name of one daemon among several, which logs and labels can show as it is."""
-
 
 public_key: Final = _matching(
     r"[0-9a-fA-F]{64}", "this must be the 64 digits and letters that Discord shows as Public Key"

@@ -7,6 +7,9 @@ from typing import Final
 
 Clock = Callable[[], datetime]
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
 SKEW: Final = timedelta(minutes=1)
 """How far the clocks of two processes may differ. What is stored as of later than that is from before a clock was set
 back, and is not believed.
@@ -51,10 +54,13 @@ def to_milliseconds(moment: datetime) -> datetime:
 
 
 def epoch_ms(moment: datetime) -> int:
-    """Return milliseconds since 1970, the unit of times in JSON and in AuthMe's table."""
-    return round(moment.timestamp() * 1000)
+    """Return whole milliseconds since 1970, the unit of times in JSON and in AuthMe's table.
+
+    Raises TypeError for a naive time.
+    """
+    return (moment - _EPOCH) // _MILLISECOND
 
 
 def from_epoch_ms(milliseconds: int) -> datetime:
-    """Convert milliseconds since 1970. Raises OverflowError or ValueError for years that no datetime can have."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    """Convert milliseconds since 1970. Raises OverflowError for years that no datetime can have."""
+    return _EPOCH + timedelta(milliseconds=milliseconds)

@@ -22,7 +22,6 @@ _PLAIN = re.compile(
 )
 """Short addresses that every mail system accepts. Parsing one thoroughly takes ten times as long as looking it up."""
 
-
 _SENDER = re.compile(r"([^<>]*?)\s*<([^<>]+)>")
 
 

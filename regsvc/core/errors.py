@@ -284,7 +284,8 @@ PasswordRequired = _define(
 InvalidCode = _define(
     "invalid_code",
     Category.INVALID,
-    "One answer for a code that is wrong, used, expired or was never sent, and after too many tries.",
+    'One answer for a code that is wrong, used, expired or was never sent. `fault`: "tries_used" once this client has '
+    "tried as many wrong ones as a code allows.",
     field="code",
 )
 """`fault`: "proof" for a proof that is used, expired, of another address, or not ours; the field is `proof`."""

@@ -27,6 +27,7 @@ from plugin_bridge.text import decode_text
 from regsvc.core.errors import Refusal
 from regsvc.core.exceptions import StartupError
 from regsvc.core.safe_paths import read_text_file
+from regsvc.core.text import parse_toml
 
 FALLBACK_LANGUAGE: Final = "en"
 
@@ -106,7 +107,6 @@ def _weighted(part: str) -> Iterator[tuple[float, str]]:
 
 log = logging.getLogger(__name__)
 
-
 _MAX_KEYS_SHOWN: Final = 5
 
 
@@ -143,11 +143,13 @@ def files_in(folder: Traversable) -> Iterator[tuple[str, Traversable]]:
 def read_texts(file: Traversable) -> dict[str, str]:
     """Read a file's texts by dotted key, however the tables are nested. Raises `BrokenTranslation`."""
     try:
-        return _flatten(tomllib.loads(read_text_file(file)))
+        return _flatten(parse_toml(read_text_file(file)))
     except UnicodeDecodeError as error:
         raise BrokenTranslation(f"{file}: it is not UTF-8 text; save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
         raise BrokenTranslation(f"{file}: it is not TOML: {error}; correct that line.") from error
+    except RecursionError:
+        raise BrokenTranslation(f"{file}: a key has too many dots.") from None
     except OSError as error:
         raise BrokenTranslation(f"{file}: it cannot be read ({error.strerror}).") from error
     except TypeError as error:

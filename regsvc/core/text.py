@@ -4,7 +4,8 @@ Text of other programs: `plugin_bridge/text.py`.
 """
 
 import re
-from typing import Final
+import tomllib
+from typing import Any, Final
 
 from plugin_bridge.text import INVISIBLE, decode_text
 
@@ -81,6 +82,18 @@ def turkish_key(name: str) -> str:
 def look_key(name: str) -> str:
     """Return the key of names that look alike, by I, l and 1 or 0 and O, as the database makes it of users' names."""
     return name_key(name).translate(_LOOK_ALIKE)
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML, with or without the byte order mark that some editors on Windows write. Raises TOMLDecodeError."""
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("brackets are nested too deeply") from None
+    except ValueError:
+        raise tomllib.TOMLDecodeError("a number is too long") from None
 
 
 def draw_qr_code(text: str) -> str:

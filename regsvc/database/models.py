@@ -180,6 +180,11 @@ class User(BaseModel):
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
 
     @property
+    def unanswered_since(self) -> datetime | None:
+        """When a pending user was asked what they have not answered yet, or None."""
+        return self.asked_at if self.status == PENDING else None
+
+    @property
     def proven_key(self) -> str | None:
         """The key of the address that the user has proven, or None; anybody may type another one in the game."""
         return self.email_key if self.is_email_verified else None

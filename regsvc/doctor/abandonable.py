@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-
 _running: set[threading.Thread] = set()
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from msgspec import Meta
 
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import Moment, Output
 from regsvc.core.shared_lookup import CachedCall
-from regsvc.http.messages import Moment, Output, Reply, to_reply
+from regsvc.http.messages import Reply, to_reply
 from regsvc.http.route import Routes
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ class DoctorRuns(CachedCall[tuple["Checkup", datetime]]):
 
 Severity = Literal["broken", "risky"]
 
-
 Verdict = Literal["fine", "risky", "broken"]
-
 
 Words = Annotated[str, Meta(description="A sentence or two, in the language of the reply.")]
 

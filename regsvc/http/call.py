@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import logging
 import random
 import re
@@ -51,10 +52,12 @@ from regsvc.core.errors import (
 )
 from regsvc.core.exceptions import describe_exception
 from regsvc.core.i18n import Translations, negotiate_language
+from regsvc.core.shapes import encode_output
 from regsvc.database.audit import Actor
 from regsvc.database.engine import ListWorker, Worker
 from regsvc.http.hops import HopWatch
-from regsvc.http.messages import Reply, Request, convert, convert_query, parse_object, to_plain
+from regsvc.http.kept_replies import KEY_HEADER, ONLY_REPLAY_HEADER, Attempt, KeptReplies
+from regsvc.http.messages import Reply, Request, convert, convert_query, parse_object
 from regsvc.http.metrics import HttpMetrics
 from regsvc.http.route import Access, Features, Route
 
@@ -77,14 +80,19 @@ _NOTHING: Final = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 """Content security policy of what is no page."""
 
 PREFLIGHT_HEADERS = {
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Address-Proof, X-Application-Token, X-Link-Token, "
-    "X-Request-ID",
+    "Access-Control-Allow-Headers": f"Authorization, Content-Type, {KEY_HEADER}, X-Address-Proof, "
+    f"X-Application-Token, X-Link-Token, {ONLY_REPLAY_HEADER}, X-Request-ID",
     "Access-Control-Max-Age": "600",
 }
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_LONGEST_LOGGED_PATH = 200
+_COMPRESSED: Final = range(1000, 1_000_000)
+"""How many bytes of a reply to the team are compressed: lists, within milliseconds.
 
+Only there: as the token is no cookie, no other site can make a browser ask for them, and watch their lengths.
+"""
+_FAST: Final = 4  # of 9
+_LONGEST_LOGGED_PATH = 200
 
 OF_EVERY_CALL: Final[frozenset[type]] = frozenset(
     (LiveConfig, Translations, Worker, ListWorker, Sessions, ApiTokens, HttpMetrics)
@@ -107,6 +115,7 @@ class ServingApplication(Application):
         self.sessions, self.api_tokens = features.of_class(Sessions), features.of_class(ApiTokens)
         self.metrics = features.of_class(HttpMetrics)
         self.hops = HopWatch(self.live)
+        self.kept_replies = KeptReplies()
         self.is_stopping = False
         """While true, every reply asks the client to reconnect."""
         self.ready_replies: dict[tuple[str, str], tuple[tuple[object, ...], bytes]] = {}
@@ -203,6 +212,12 @@ class BaseHandler(RequestHandler):
 _http_date = lru_cache(maxsize=1)(format_timestamp)
 
 
+def accepts_gzip(request: HTTPServerRequest) -> bool:
+    """Return whether the client accepts gzip."""
+    codings = request.headers.get("Accept-Encoding", "")
+    return re.search(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))", codings, re.IGNORECASE) is not None
+
+
 def printable_path(request: HTTPServerRequest) -> str:
     """Return the path in a form that is safe to log: without the query, on one line, truncated."""
     return request.path[:_LONGEST_LOGGED_PATH].encode("ascii", "backslashreplace").decode()
@@ -213,6 +228,7 @@ class Call(BaseHandler):
 
     session: VerifiedSession | None = None
     """The session of the request's access token, or None if it carried none."""
+    _attempt: Attempt | None = None
     on_disconnect: Callable[[], None] | None = None
     """Called when the client has disconnected before the answer was complete."""
 
@@ -306,10 +322,8 @@ class Call(BaseHandler):
 
     def send(self, reply: Reply, status: int = 200) -> bytes:
         """Send a successful reply, finish the request, and return the body."""
-        body = to_plain(reply)
-        if reply.message is not UNSET and self.config.http.legacy_status:
-            body["msg"] = reply.message
-        text = msgspec.json.encode(body)
+        is_doubled = reply.message is not UNSET and self.config.http.legacy_status
+        text = encode_output(reply, msg=reply.message) if is_doubled else encode_output(reply)
         self._write_json(status, text)
         self.finish()
         return text
@@ -318,6 +332,8 @@ class Call(BaseHandler):
 
     async def prepare(self) -> None:
         self.check_request()
+        if self._attempt_name is not None and await self._send_kept_reply(self._attempt_name):
+            return
         if self.request.method != "OPTIONS":
             await self._authorize()
             if self.session is not None:
@@ -348,8 +364,19 @@ class Call(BaseHandler):
             text = self.send(reply, route.status)
             if made_of:
                 self.application.ready_replies[ready] = (made_of, text)
+            if self._attempt is not None:
+                self._attempt.keep(route.status, text)
 
-    post = get
+    async def post(self) -> None:
+        """Answer as `get` does, and keep the reply where the client has named its attempt."""
+        if self._attempt_name is None:
+            await self.get()
+            return
+        if await self._send_kept_reply(self._attempt_name):  # of one that came while this one was being authorized
+            return
+        kept = self.application.kept_replies
+        with kept.record(self._attempt_name, kept.asked_by(self._given)) as self._attempt:
+            await self.get()
 
     def head(self) -> Awaitable[None]:
         return self.get()
@@ -412,6 +439,11 @@ class Call(BaseHandler):
 
     def _write_json(self, status: int, text: bytes) -> None:
         self.set_status(status)
+        is_long = self._route is not None and self._route.access is Access.ADMIN and len(text) in _COMPRESSED
+        if is_long and accepts_gzip(self.request):
+            self.set_header("Content-Encoding", "gzip")
+            self.set_header("Vary", "Accept-Encoding")
+            text = gzip.compress(text, _FAST, mtime=0)
         self.set_header("Content-Length", str(len(text)))
         self.write(text)
 
@@ -443,6 +475,33 @@ class Call(BaseHandler):
                 raise UnsupportedMediaType
         if self.request.query:
             _ = self.query
+
+    @cached_property
+    def _attempt_name(self) -> bytes | None:
+        """The name of the attempt that this request belongs to; None without a key. Raises MalformedRequest."""
+        headers = self.request.headers
+        key = headers.get(KEY_HEADER) if self.request.method == "POST" else None
+        if key is None:
+            return None
+        credentials = (headers.get("Authorization", ""), headers.get("X-Application-Token", ""))
+        return self.application.kept_replies.name_of(key, self.request.path, credentials)
+
+    async def _send_kept_reply(self, attempt_name: bytes) -> bool:
+        """Send the reply that this attempt has had before, and return whether there was one.
+
+        This comes before the access is checked: the attempt may have ended the session, or used up a token. A client
+        that only asks is told when there was none, by the status 204.
+        """
+        kept, is_question = self.application.kept_replies, ONLY_REPLAY_HEADER in self.request.headers
+        sent = await kept.find(attempt_name, None if is_question else kept.asked_by(self._given))
+        if sent is not None:
+            self._write_json(*sent)
+        elif is_question:
+            self.set_status(HTTPStatus.NO_CONTENT)
+        else:
+            return False
+        self.finish()
+        return True
 
     async def _authorize(self) -> None:
         """Look for the session of the access token; raises Unauthorized and Forbidden as the route requires."""
@@ -485,6 +544,13 @@ class Call(BaseHandler):
             if len(values) > 1:
                 raise InvalidField(name)
         return convert_query({name: values[0] for name, values in known.items()}, query_type)
+
+    @property
+    def _given(self) -> dict[str, object]:
+        """The fields of the body; none where it is not even an object, which is refused later, or there is none."""
+        with contextlib.suppress(Refusal):
+            return self._fields if self.request.body else {}
+        return {}
 
     @cached_property
     def _fields(self) -> dict[str, object]:

@@ -224,6 +224,18 @@ class HopWatch:
             self._warned_at[kind] = now
             log.warning(_WARNINGS[kind], peer)
 
+    def recall(self, state_dir: Path) -> None:
+        """Count what an earlier process found a tunnel on this machine as one, before requests come. Blocking."""
+        try:
+            hints = read_hints(state_dir)
+        except OSError as error:
+            log.warning("what is known about the proxies in front cannot be read: %s", error.strerror)
+            return
+        tunnels = [hint for hint in hints if hint.kind is HintKind.TUNNEL and is_loopback(hint.address)]
+        for hint in tunnels:
+            self._hops[hint.address] = _Hop(tunnelled=_ENOUGH, tunnelled_at=self._clock())
+        self._conclude(*tunnels)
+
     def has_tunnel(self) -> bool:
         """Return whether connections from loopback addresses are those of clients elsewhere."""
         return any(is_loopback(peer) and self._is_tunnel(hop) for peer, hop in self._hops.items())
@@ -246,7 +258,9 @@ class HopWatch:
 
     def _count(self, peer: str, hint: Hint | None) -> None:
         if peer not in self._hops and len(self._hops) >= _MAX_HOPS:
-            return
+            if not is_loopback(peer):
+                return
+            del self._hops[next(iter(self._hops))]  # a tunnel on this machine must not be overlooked
         hop = self._hops.setdefault(peer, _Hop())
         if hint is not None and hint.kind is HintKind.TUNNEL:
             now = self._clock()

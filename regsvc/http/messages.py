@@ -11,7 +11,6 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Annotated, Any, Final, NoReturn, TypeVar, get_args
 
@@ -19,30 +18,12 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.core.errors import InvalidField, MalformedBody
+from regsvc.core.shapes import Output, Username
 from regsvc.core.text import clean_name
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LAST_MILLISECOND: Final = 253_402_300_799_999  # of the year 9999
-
-EpochMilliseconds = Annotated[
-    int,
-    Meta(
-        ge=0,
-        le=LAST_MILLISECOND,
-        description="Milliseconds since 1970-01-01, UTC.",
-        examples=[1_790_000_000_000],
-    ),
-]
-Moment = Annotated[
-    datetime, Meta(tz=True, description="Milliseconds since 1970-01-01, UTC.", examples=[1_790_000_000_000])
-]
-"""A time in a reply: epoch milliseconds in JSON (`to_plain`, `openapi.make_schemas`)."""
 
 PageNumber = Annotated[int, Meta(ge=1, le=2**31 - 1, description="The page number, from 1.", examples=[1])]
 PageSize = Annotated[int, Meta(ge=1, le=100, description="The number of entries per page.", examples=[20])]
 Language = Annotated[str, Meta(description="A language tag.", examples=["en"])]
-Username = Annotated[str, Meta(description="The player's name.", examples=["Alice"], extra={"is_name": True})]
-"""In a request, white space at its ends is removed: see `Request`."""
 Email = Annotated[str, Meta(description="An e-mail address.", examples=["alice@example.org"])]
 Totp = Annotated[
     str,
@@ -136,14 +117,6 @@ class NameQuery(Request, frozen=True, kw_only=True):
     username: Username
 
 
-class Output(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """Base of all structs in replies. A field is always present, unless its type includes `UnsetType`."""
-
-    def __repr__(self) -> str:
-        """Omit the values: they may be tokens."""
-        return f"<{type(self).__name__}>"
-
-
 class Reply(Output, frozen=True, kw_only=True):
     """Base of all successful replies. `message` is in the caller's language."""
 
@@ -205,33 +178,6 @@ def _find_output(annotation: Any) -> type[Output] | None:
     return next(filter(None, map(_find_output, get_args(annotation))), None)
 
 
-def to_plain(reply: object) -> Any:
-    """Return what JSON has of a reply: plain data, in which times are epoch milliseconds."""
-    return _with_milliseconds(msgspec.to_builtins(reply, builtin_types=(datetime,)))
-
-
-def _with_milliseconds(value: Any) -> Any:
-    kind = type(value)
-    if kind is dict:  # a list of users has thousands of members, most of which need no call
-        return {name: it if type(it) in _SCALARS else _with_milliseconds(it) for name, it in value.items()}
-    if kind is list or kind is tuple:
-        return [_with_milliseconds(member) for member in value]
-    return milliseconds_of(value) if kind is datetime else value
-
-
-_SCALARS: Final = frozenset((str, int, bool, float, type(None)))
-
-
-def to_datetime(milliseconds: int | None) -> datetime | None:
-    """Convert epoch milliseconds to a UTC time; None stays None."""
-    return None if milliseconds is None else EPOCH + timedelta(milliseconds=milliseconds)
-
-
-def milliseconds_of(at: datetime) -> int:
-    """Convert a time to epoch milliseconds; raises TypeError for a naive time."""
-    return (at - EPOCH) // timedelta(milliseconds=1)
-
-
 ApplicationToken = Annotated[
     str,
     Meta(
@@ -240,27 +186,22 @@ ApplicationToken = Annotated[
     ),
 ]
 
-
 ANSWERS_WITH: Final = Meta(
     description="For the owner, while a question of the team waits for the answer, or a rejected application can be "
     "made anew: opens the application."
 )
 
+ANSWER_BY: Final = Meta(description="Until when to answer the team's question: without an answer, it is rejected then.")
 
 CAN_BE_MAILED: Final = Meta(description="Whether mails about the user, such as decisions, have an address to go to.")
 
-
 REAPPLY_AT: Final = Meta(description="When the name of a rejected user can be registered again, until then.")
-
 
 Points = Annotated[int, Meta(ge=0, examples=[60])]
 
-
 QuestionId = Annotated[int, Meta(ge=1, description="The number that the host gave the question.", examples=[1])]
 
-
 VersionText = Annotated[str, Meta(examples=["1.2.0"])]
-
 
 Count = Annotated[int, Meta(ge=0, examples=[1])]
 
@@ -284,31 +225,22 @@ def make_pagination(page: int, size: int, total: int | None, *, has_next: bool) 
 
 T = TypeVar("T")
 
-
 Query = TypeVar("Query", bound=msgspec.Struct)
 
-
 MAX_DEPTH = 20
-
 
 MAX_VALUES = 5000
 """Most values in a body: texts, numbers, objects, lists and their members. Each costs the event loop time."""
 
-
 _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-
 
 _NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 
-
 _LARGEST_INTEGER = 2**63 - 1
-
 
 _INTEGER = re.compile("-?[0-9]{1,19}")
 
-
 _PATH_OF_ERROR = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>[^`]*)`\Z")
-
 
 _MISSING_FIELD = re.compile(r"missing required field `(?P<name>[^`]+)`")
 

@@ -21,8 +21,9 @@ from regsvc.config.host_sections import WebhookEvent
 from regsvc.core import errors
 from regsvc.core.errors import REFUSALS, Category, Refusal
 from regsvc.core.i18n import FALLBACK_LANGUAGE, Translations
+from regsvc.core.shapes import LAST_MILLISECOND, EpochMilliseconds, Output, Username
 from regsvc.http.call import Call
-from regsvc.http.messages import LAST_MILLISECOND, EpochMilliseconds, Output, Request, Username
+from regsvc.http.messages import Request
 from regsvc.http.route import (
     ACCESS_TOKEN,
     ADDRESS_PROOF,
@@ -68,7 +69,7 @@ def make_schemas(types: Iterable[type]) -> dict[str, Schema]:
 
 
 def _rewrite_times(schema: Any) -> None:
-    """Make the schemas of times those of what is sent (`to_plain`)."""
+    """Make the schemas of times those of what is sent (`encode_output`)."""
     if isinstance(schema, dict):
         if schema.get("format") == "date-time":
             del schema["format"]
@@ -191,6 +192,10 @@ Bodies are JSON objects in UTF-8; unknown fields are ignored. A success is `{"su
 `{"success": false, "code": …, "message": …}` with an HTTP error status: `code` is stable and for programs, `message` is
 for people, in the requested language (`language`, else the user's own, else `Accept-Language`). Times are milliseconds
 since 1970, UTC. Every reply has an `X-Request-ID` header; the server's log contains the same id.
+
+A `POST` whose reply was lost can be sent again with the same `Idempotency-Key` (16 to 64 letters, digits, `-` and `_`):
+within an hour it is carried out once, and gets the reply again. Only the answer to a captcha, `totp` and `language` may
+differ. With `X-Replay-Only` nothing is carried out; the status is 204 if nothing was. A restart of the server forgets.
 """
 _ABOUT_LEGACY: Final = """
 On this host, refusals by business rules have status 200 and `success: false` (`http.legacy_status`).

@@ -22,7 +22,7 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, partial
@@ -49,8 +49,8 @@ PROOF_HEADER: Final = "X-Address-Proof"
 SMALL_BODY: Final = 8 * 1024
 """Largest body in bytes where a few short fields are sent; elsewhere `http.max_body` alone applies."""
 
-_SCHEMA: Final = re.compile(r"\n\n(\w+(?:Request|Query|Reply)):")
-"""Begins the paragraphs at the end of a docstring that describe the schemas of request and reply."""
+_SCHEMA: Final = re.compile(r"\n\n(\w+):")
+"""Begins the paragraphs at the end of a docstring, which describe the schemas of request and reply."""
 
 _LINE_END: Final = re.compile(r"(?<!\n)\n(?!\n)")
 
@@ -182,11 +182,13 @@ class Routes(list[Route]):
     ) -> Callable[[AnyAnswer], AnyAnswer]:
         """Enter a function that takes the call, features, and a request (or none), and returns a reply type.
 
-        `access` may be a permission, which members of the team have or lack. The docstring may end with the name of
-        the request's schema, a colon, and its description; else the schema has the function's name.
+        `access` may be a permission, which members of the team have or lack. Paragraphs at the end of the docstring
+        may name the schema of a request made of parameters, and describe it and that of a returned value: "NoteRequest:
+        A note about a user." Without one, the request's schema has the function's name.
 
         A function that returns None has written its response itself, for example a redirect or a stream. `details` are
-        further fields of its `Route`. Raises TypeError for a function without request and reply types.
+        further fields of its `Route`. Raises TypeError for a function without request and reply types, and for one that
+        describes a schema that it does not define.
         """
 
         def enter(answer: AnyAnswer) -> AnyAnswer:
@@ -221,10 +223,12 @@ def _read_signature(answer: Answer) -> dict[str, Any]:
     request_name, request_type = next(iter(requests.items()), ("", Request if fields else None))
     if request_type is not None and (fields or request_type is Request):
         usual = answer.__name__.title().replace("_", "") + "Request"
-        name = next((name for name in about if not name.endswith("Reply")), usual)
+        name = next((name for name in about if name.endswith(("Request", "Query"))), usual)
         defaults = [msgspec.NODEFAULT if field.default is field.empty else field.default for field in fields]
         typed = [(field.name, hints[field.name], default) for field, default in zip(fields, defaults, strict=True)]
         request_type = _define(name, about, request_type, typed)
+    if about:
+        raise TypeError(f"{answer.__qualname__} describes {', '.join(about)}, which it does not define")
     return {
         "doc": doc,
         "needs": tuple((name, kind) for name, kind in taken.items() if name not in requests),
@@ -236,7 +240,7 @@ def _read_signature(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _read_replies(returned: Any, about: Mapping[str, str]) -> tuple[tuple[type[Reply], ...], str]:
+def _read_replies(returned: Any, about: dict[str, str]) -> tuple[tuple[type[Reply], ...], str]:
     """Return the replies of a function, and the field of the one that it returns as a value."""
     kind, *notes = get_args(returned) or (None,)
     if notes and isinstance(sent_as := notes.pop(), SentAs):
@@ -246,8 +250,8 @@ def _read_replies(returned: Any, about: Mapping[str, str]) -> tuple[tuple[type[R
     return tuple(kind for kind in kinds if kind is not types.NoneType), ""
 
 
-def _define(name: str, about: Mapping[str, str], base: type[T], fields: Iterable[tuple[Any, ...]]) -> type[T]:
-    """Return the struct with these fields after those of its base."""
-    doc = {"__doc__": about.get(name) or None}
+def _define(name: str, about: dict[str, str], base: type[T], fields: Iterable[tuple[Any, ...]]) -> type[T]:
+    """Return the struct with these fields after those of its base; its description is taken out of `about`."""
+    doc = {"__doc__": about.pop(name, None) or None}
     defined: Any = msgspec.defstruct(name, fields, bases=(base,), namespace=doc, frozen=True, kw_only=True)
     return defined  # type: ignore[no-any-return]

@@ -59,20 +59,18 @@ from regsvc.core import errors
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Category, InvalidField, Refusal
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import Moment, Output, Username
 from regsvc.database.audit import ACTIONS, Audit, AuditRecord
 from regsvc.http.messages import (
     Code,
     Email,
     MessageReply,
-    Moment,
     NameQuery,
-    Output,
     Pagination,
     Password,
     Reply,
     Status,
     Totp,
-    Username,
     to_reply,
 )
 from regsvc.http.route import ACCESS_TOKEN, PUBLIC, USER, Access, Route, Routes, SentAs
@@ -102,7 +100,6 @@ if TYPE_CHECKING:
 
 _ALIASES: Final = Routes()
 _ROUTES: Final = Routes()
-
 
 ALIASES: Final[Mapping[str, str]] = {
     "/api/captcha": "/api/captcha/generate",
@@ -220,7 +217,6 @@ def replace_routes(routes: Iterable[Route], others: Iterable[Route]) -> tuple[Ro
 
 
 """Routes in place of those of the same method and path, and new ones."""
-
 
 Identifier = Annotated[Literal["username", "email", "phone"], Meta(description="`phone` is refused.")]
 Credential = Annotated[Literal["password", "code"], Meta(description="`code` is refused.")]

@@ -45,10 +45,10 @@ from regsvc.config.host_sections import COMMAND_EVENTS, GameSection, GameServer
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.i18n import Translations
+from regsvc.core.shapes import Moment, Output
 from regsvc.core.text import name_key
 from regsvc.database.bulk import select_rows
 from regsvc.database.models import OutboxEntry, User
-from regsvc.http.messages import Moment, Output
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
 from regsvc.notifications.outbox import MAX_COUNT, Fate, Outbox, Recipient, RetryPolicy
 

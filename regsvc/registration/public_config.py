@@ -11,7 +11,8 @@ from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import public_game_address
 from regsvc.core.i18n import Translations
-from regsvc.http.messages import Language, Moment, Output, to_reply
+from regsvc.core.shapes import Moment, Output
+from regsvc.http.messages import Language, to_reply
 from regsvc.http.route import PUBLIC, Routes, SentAs
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.questionnaire.service import Questionnaires

@@ -36,24 +36,14 @@ from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.core.errors import ChatLinkRequired, InvalidCode, InvalidField, LinkTokenInvalid, RateLimited, Refusal
 from regsvc.core.rights import Grant, Permission
+from regsvc.core.shapes import Moment, Username
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import AUTOMATIC, Actor
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, PENDING, REJECTED, User, Verification
-from regsvc.http.messages import (
-    ApplicationToken,
-    Code,
-    CodeProof,
-    Email,
-    InvitationToken,
-    Moment,
-    Password,
-    Reply,
-    Status,
-    Username,
-)
+from regsvc.http.messages import ApplicationToken, Code, CodeProof, Email, InvitationToken, Password, Reply, Status
 from regsvc.http.route import LINK_COOKIE, PUBLIC, Routes, SentAs
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.user_creation import UserCreation, new_user
@@ -107,7 +97,7 @@ class RegistrationCondition(ABC):
 
     @abstractmethod
     def check(self, request: RegistrationRequest) -> None:
-        """Raise the step's refusal before an attempt at the code is counted. Spends nothing."""
+        """Raise the condition's refusal before an attempt at the code is counted. Spends nothing."""
 
     @abstractmethod
     def redeem(self, request: RegistrationRequest, user: User) -> bool:
@@ -126,7 +116,7 @@ class Registration:
     rules: CredentialRules
     email_policy: EmailPolicy
     captchas: Captchas
-    steps: Sequence[RegistrationCondition]
+    conditions: Sequence[RegistrationCondition]
     """Conditions beyond captcha and code, from cheap to expensive."""
     codes: VerificationCodes
     limits: DurableLimits
@@ -226,12 +216,12 @@ class Registration:
     def _check(self, request: RegistrationRequest, proven: EmailAddress | None, caller: Caller) -> Verification | None:
         """Return the row of the code or proof; None where nothing is proven.
 
-        Raises `ReservedUsername`, the refusals of the steps and, last, `InvalidCode` or `RateLimited`. Where nothing is
-        proven, registrations are limited; refused ones are not counted.
+        Raises `ReservedUsername`, the refusals of the conditions and, last, `InvalidCode` or `RateLimited`. Where
+        nothing is proven, registrations are limited; refused ones are not counted.
         """
         self.rules.check_not_reserved(request.username)
-        for step in self.steps:
-            step.check(request)
+        for condition in self.conditions:
+            condition.check(request)
         if proven is not None:
             return self._require_proven(request, proven, caller)
         if (seconds := self.limits.remaining_seconds(*self._limits_of(caller))) > 0:
@@ -290,7 +280,7 @@ class Registration:
             if request.invited is not None:
                 self.invitations.redeem(request.invited)
             self.users.insert(user, colliding, Actor(user.username, caller.address))
-            redeemed = [step.redeem(request, user) for step in self.steps]
+            redeemed = [condition.redeem(request, user) for condition in self.conditions]
             needs_review = registration.approval or not all(redeemed)
             if needs_review and not request.is_granted("no_review"):
                 self.mail_queue.send(user, "received")
@@ -400,7 +390,6 @@ class QuestionnaireProof(msgspec.Struct, rename="camel", frozen=True):
 RegistrationEmail = Annotated[
     Email, Meta(description="Required with a code; otherwise optional, and nothing is mailed to it.")
 ]
-
 
 RejectedToken = Annotated[
     ApplicationToken,
@@ -575,8 +564,8 @@ async def create_user(
 
 
 @dataclass(frozen=True)
-class ChatStep(RegistrationCondition):
-    """Step that claims a chat link for the new user.
+class ChatCondition(RegistrationCondition):
+    """Condition that claims a chat link for the new user.
 
     Where none is required, one in the browser's cookie is claimed too. A login sends its token explicitly: on a shared
     computer the cookie may hold another person's.

@@ -25,25 +25,12 @@ from regsvc.core.addresses import VerifiedSession
 from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import Refusal, TooManyStreams
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import EpochMilliseconds, Moment, Output, Username, encode_output, to_datetime
 from regsvc.database.audit import ACTIONS, DECISIONS, Audit, AuditRecord
 from regsvc.database.engine import Worker
 from regsvc.database.models import AuditEntry, User
 from regsvc.http.live_streams import EVENT_STREAM, LiveStream, LiveStreams, send_events
-from regsvc.http.messages import (
-    EpochMilliseconds,
-    Moment,
-    Output,
-    PageNumber,
-    PageSize,
-    Pagination,
-    Reply,
-    Request,
-    Username,
-    make_pagination,
-    to_datetime,
-    to_plain,
-    to_reply,
-)
+from regsvc.http.messages import PageNumber, PageSize, Pagination, Reply, Request, make_pagination, to_reply
 from regsvc.http.route import Routes
 from regsvc.sync.report import COUNTS, SyncReport
 
@@ -52,9 +39,7 @@ if TYPE_CHECKING:
 
 ROUTES: Final = Routes()
 
-
 PREAMBLE: Final = b"retry: 3000\n\n"
-
 
 HEARTBEAT: Final = b": still here\n\n"
 
@@ -62,11 +47,10 @@ HEARTBEAT: Final = b": still here\n\n"
 def encode_event(name: str, data: Any, number: int | None = None) -> bytes:
     """Encode an event with its data as JSON; `number` is what a client that reconnects says it received last."""
     prefix = b"" if number is None else b"id: %d\n" % number
-    return prefix + b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(to_plain(data)))
+    return prefix + b"event: %s\ndata: %s\n\n" % (name.encode(), encode_output(data))
 
 
 SYNC_FINISHED: Final = "sync_finished"
-
 
 EVENT_NAMES: Final[Mapping[str, str]] = {
     "user.registered": "user_registered",
@@ -86,9 +70,7 @@ EVENT_NAMES: Final[Mapping[str, str]] = {
 }
 """Audit action → event name. Other actions are not events."""
 
-
 _DELETED: Final = "deleted"
-
 
 _PAGE: Final = 500
 

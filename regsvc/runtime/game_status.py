@@ -20,16 +20,16 @@ from regsvc.config.sections import Config
 from regsvc.core.addresses import GameAddress, find_game_address, public_bedrock_address, public_game_address
 from regsvc.core.clock import Clock
 from regsvc.core.exceptions import describe_exception
+from regsvc.core.shapes import Moment, Output
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import draw_qr_code
-from regsvc.http.messages import Moment, Output, to_reply
+from regsvc.http.messages import to_reply
 from regsvc.http.route import ACCESS_TOKEN, PUBLIC, Routes, SentAs
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 log = logging.getLogger(__name__)
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-
 _STATE_DIR: Final = "the state directory"
 _DATABASE: Final = "the database"
 
@@ -104,7 +103,6 @@ def _file_id(path: Path) -> FileId | None:
 
 
 PROBES: Final = Routes()
-
 
 _MAX_AGE: Final = timedelta(seconds=1)
 _WORK_MAX_AGE: Final = timedelta(minutes=1)

@@ -23,10 +23,11 @@ from regsvc.core.clock import epoch_ms, is_over
 from regsvc.core.errors import InvalidField, InvalidUsername
 from regsvc.core.i18n import Translations
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import Output
 from regsvc.core.text import clean_name, name_key
 from regsvc.database.bulk import select_rows
 from regsvc.database.models import APPROVED, BANNED, PASSWORD, PENDING, PRESENT, PROVISION, Allowed, ChatLink, User
-from regsvc.http.messages import NameQuery, Output, Reply, to_reply
+from regsvc.http.messages import NameQuery, Reply, to_reply
 from regsvc.http.route import USER, Routes
 from regsvc.runtime.game_status import GameServers, LastStatus
 from regsvc.sync.actions import Provision, UpdateState
@@ -43,13 +44,10 @@ if TYPE_CHECKING:
 
 ROUTES: Final = Routes()
 
-
 Verdict = Literal["ok", "problem", "unknown"]
-
 
 Helper = Literal["player", "operator", "host", "nobody"]
 """Who can do something about it; nobody: it passes by itself, or nothing is wrong."""
-
 
 CACHE_TIME: Final = timedelta(minutes=15)
 """For how long AuthMe may go on using a row that it looked up before we wrote it (`DataSource.caching`)."""
@@ -125,7 +123,6 @@ _HELPERS: Final[Mapping[str, Helper]] = {
     **dict.fromkeys(("edit_waiting", "not_adopted"), "nobody"),
 }
 
-
 _OWN: Final[Mapping[str, str]] = {
     **{code: code for code in ("pending", "rejected", "rejected_until", "banned", "banned_until", "chat")},
     **{code: code for code in ("no_password", "other_case", "cached", "list_restart", "server_off", "server_full")},
@@ -135,10 +132,8 @@ _OWN: Final[Mapping[str, str]] = {
 }
 """Sentences that players have of their own (`[why_player]`); of others, they learn that an operator has to help."""
 
-
 _UNSURE: Final = ("cached", "server_full")
 """AuthMe may have looked the player up since, and players leave."""
-
 
 _WAITING: Final = {reason: f"list_{reason}" for reason in (NO_UUID, NO_PROFILE, RESTART, REFUSED, HELD_BACK)}
 

@@ -170,7 +170,6 @@ class Reloader:
 
 POLL_INTERVAL: Final = timedelta(seconds=1.9)  # changes are to take effect within 2 seconds
 
-
 _NEVER_READ: Final = object()
 
 

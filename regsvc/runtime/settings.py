@@ -15,25 +15,17 @@ from regsvc.config.live import LiveConfig, TeamSettings
 from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms
 from regsvc.core.errors import InvalidField
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import EpochMilliseconds, Moment, Output, to_datetime
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import upsert_query
 from regsvc.database.models import Setting
-from regsvc.http.messages import (
-    EpochMilliseconds,
-    Language,
-    MessageReply,
-    Moment,
-    Output,
-    Reply,
-    to_datetime,
-)
+from regsvc.http.messages import Language, MessageReply, Reply
 from regsvc.http.route import Routes
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 _REGISTRATION: Final = "registration"
 _ANNOUNCEMENT: Final = "announcement"
@@ -116,7 +108,7 @@ class ServerSettings:
 def _read_moment(written: object) -> datetime | None:
     try:
         return from_epoch_ms(written) if isinstance(written, int) else None
-    except (OverflowError, ValueError, OSError):  # out of range
+    except OverflowError:  # out of range
         return None
 
 

@@ -20,15 +20,15 @@ from regsvc.core.addresses import is_loopback, is_private
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.http_response import NoResponse
+from regsvc.core.shapes import Moment, Output
 from regsvc.core.shared_lookup import CachedCall
-from regsvc.http.messages import Moment, Output, Reply, VersionText
+from regsvc.http.messages import Reply, VersionText
 from regsvc.http.route import PUBLIC, Routes
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 log = logging.getLogger(__name__)
 

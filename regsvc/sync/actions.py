@@ -252,7 +252,7 @@ class MarkMissing(AccountAction):
 
 
 class MarkUnverifiedMissing(MarkMissing):
-    """Record the same of a row that AuthMe deleted by itself, as its player did not verify their e-mail address."""
+    """Record that AuthMe deleted the row by itself, as the player did not verify their e-mail address."""
 
 
 class Remove(RowAction):

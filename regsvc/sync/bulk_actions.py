@@ -285,7 +285,7 @@ def _registered_at(player: PlayerRow, moment: datetime) -> datetime:
         return moment
     try:
         return min(from_epoch_ms(registered), moment)
-    except (OverflowError, ValueError, OSError):  # outside the range of datetime
+    except OverflowError:  # outside the range of datetime
         return moment
 
 

@@ -29,15 +29,11 @@ from regsvc.sync.records import PAGE, Policy, pages_of, rows_in_order
 FULL_EVERY: Final = timedelta(days=1)
 """Longest time between two runs that look at every row."""
 
-
 _UNFINISHED: Final = Bucket(-1, 0)
-
 
 _TABLE: Final = "regsvc_bucket"
 
-
 _ROWS_AT_ONCE: Final = 2_000
-
 
 _COMMIT_TIME: Final = timedelta(seconds=10)
 """Longest time between recording a moment and committing it."""
@@ -171,18 +167,14 @@ def fingerprint(policy: Policy) -> str:
 _BATCH: Final = 10_000
 """Names selected by one statement."""
 
-
 _NAMES: Final = 2_000
 """Names alone are read in longer pages."""
-
 
 _PAIRS: Final = 50
 """Names with moments in one statement: MariaDB compares each row with each of them; of 500 it reads the whole table."""
 
-
 _IDS_PER_RUN: Final = 50_000
 """Ids of users that a run compares with those in the sync records, in about 30 ms."""
-
 
 Pages = Iterator[Sequence[str]]
 

@@ -62,7 +62,6 @@ def find_real_email(raw: str | None) -> EmailAddress | None:
 
 NO_PASSWORD: Final = dict.fromkeys(("password_hash", "password_salt", "password_algorithm", "password_set_at"))
 
-
 AuditNote = tuple[str, Mapping[str, Any] | None]
 """Action and details of an audit entry by the sync about an account's user."""
 

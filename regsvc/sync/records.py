@@ -280,21 +280,18 @@ NO_LOCK: Final = dict.fromkeys(
 )
 NO_TOMBSTONE: Final = dict.fromkeys(("tombstone_hash", "tombstone_regdate", "tombstone_at"))
 
-
 FindRows = Callable[[], Mapping[str, PlayerRow] | None]
 
 
+@dataclass(frozen=True)
 class AccountLoader:
     """Loader of accounts. Runs inside the caller's transaction, if there is one."""
 
-    def __init__(
-        self, database: Database, players: Players, operators: Callable[[], Collection[str]], now: Clock
-    ) -> None:
-        """`operators` returns the lower-case names of the operators at this moment."""
-        self._database = database
-        self._players = players
-        self._operators = operators
-        self._now = now
+    database: Database
+    players: Players
+    operators: Callable[[], Collection[str]]
+    """Returns the lower-case names of the operators at this moment."""
+    now: Clock
 
     def load(self, keys: Collection[str], players: Mapping[str, PlayerRow] | None) -> list[Account]:
         """Return the accounts of these lower-case names without locking. `players`: AuthMe's rows; None: not known.
@@ -309,7 +306,7 @@ class AccountLoader:
         AuthMe's rows are read after ours are locked, so that they are not older. Without them the accounts have none.
         """
         users, sync_records = self._find(keys, is_locking=True)
-        return self._build(keys, users, sync_records, self._players.find_many(keys) if with_players else None)
+        return self._build(keys, users, sync_records, self.players.find_many(keys) if with_players else None)
 
     def load_user_for_update(self, key: str, find_rows: FindRows) -> tuple[User, Account] | None:
         """Return the user of this name with the account, or None; our rows stay locked until the transaction ends.
@@ -348,7 +345,7 @@ class AccountLoader:
                 sync_records[row[split]] = SyncValues(*row[split:])
         others = [key for key in keys if key not in users]
         records = select_rows(
-            self._database, SyncRecord, _OF_RECORD, SyncRecord.username_key, others, for_update=is_locking
+            self.database, SyncRecord, _OF_RECORD, SyncRecord.username_key, others, for_update=is_locking
         )
         for row in records:
             sync_records[row[0]] = SyncValues(*row)
@@ -369,13 +366,13 @@ class AccountLoader:
                 without_record.append(user.id)
             elif user is None and known is not None and known.user_id:
                 owner_ids[key] = known.user_id
-        owners = select_rows(self._database, User, _OF_USER, User.id, set(owner_ids.values()))
+        owners = select_rows(self.database, User, _OF_USER, User.id, set(owner_ids.values()))
         by_id = {row[0]: UserRecord(*row) for row in owners}
         ids_and_names: list[Any] = [SyncRecord.user_id, SyncRecord.username_key]
         names: dict[int, str] = dict(
-            select_rows(self._database, SyncRecord, ids_and_names, SyncRecord.user_id, without_record)
+            select_rows(self.database, SyncRecord, ids_and_names, SyncRecord.user_id, without_record)
         )
-        moment, operators = self._now(), self._operators()
+        moment, operators = self.now(), self.operators()
         return [
             Account(
                 key=key,
@@ -395,7 +392,7 @@ class AccountLoader:
         """Return these fields of the users with these names, and those of `_OF_RECORD`, None without a record."""
         fields = [*fields, *_OF_RECORD]
         return select_rows(
-            self._database, User, fields, User.username_key, keys, join=_WITH_RECORD, for_update=is_locking
+            self.database, User, fields, User.username_key, keys, join=_WITH_RECORD, for_update=is_locking
         )
 
 
@@ -403,7 +400,6 @@ _OF_USER: Final = [User._meta.fields[name] for name in USER_COLUMNS]
 _WHOLE_USER: Final = list(User._meta.fields.values())
 _OF_RECORD: Final = [SyncRecord._meta.fields[name] for name in RECORD_COLUMNS]
 _WITH_RECORD: Final = "LEFT JOIN regsvc_sync_record ON regsvc_sync_record.username_key = regsvc_user.username_key"
-
 
 PAGE: Final = 500
 """Names loaded and reconciled together. Reading as many rows locks AuthMe's SQLite file for a few milliseconds."""

@@ -328,16 +328,12 @@ def _list_all(parts: Sequence[Sentence]) -> Sentence:
 
 log = logging.getLogger("regsvc.sync.run")
 
-
 _MAX_NAMED: Final = 20
 """More dates at once than this share one log line and one audit entry."""
 
-
 _MAX_REMEMBERED: Final = 10_000
 
-
 _IS_CHANGED: Final = "changed_at IS NOT NULL"
-
 
 _IS_ANY: Final = "1 = 1"
 

@@ -21,10 +21,11 @@ from regsvc.core import errors
 from regsvc.core.errors import Refusal, SyncRunning
 from regsvc.core.exceptions import describe_exception, locate_exception
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import EpochMilliseconds, Output, Username
 from regsvc.database.engine import Worker
 from regsvc.database.lease import TaskLease
 from regsvc.database.models import Lease
-from regsvc.http.messages import Count, EpochMilliseconds, Output, Reply, Username
+from regsvc.http.messages import Count, Reply
 from regsvc.http.route import Routes
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import SyncRunner
@@ -35,18 +36,13 @@ if TYPE_CHECKING:
 
 ROUTES: Final = Routes()
 
-
 _NAME: Final = "sync"
-
 
 LEASE: Final = timedelta(seconds=30)
 
-
 RENEW: Final = timedelta(seconds=10)
 
-
 _SKIPPED: Final = "sync skipped"
-
 
 _DONE: Final = ":done"
 """In place of a process id: the lease ended with a completed run."""

@@ -32,7 +32,7 @@ from regsvc.core.rights import Permission, Team
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import PENDING, TeamChatEvent, TeamChatMessage, User
-from regsvc.team_chat.telling import Cards, TeamChatQueue
+from regsvc.team_chat.messages import MessageRenderer, TeamChatQueue
 from regsvc.users.transitions import DecisionDetails
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class TeamDecisions:
     accounts: TeamAccounts
     team: Team
     decisions: Decisions
-    cards: Cards
+    renderer: MessageRenderer
     queue: TeamChatQueue
     now: Clock
 
@@ -184,7 +184,7 @@ class TeamDecisions:
             raise UserNotFound
         if user.status != PENDING:
             raise WrongStatus(user.status)
-        if self.cards.version_of(user) != version:
+        if self.renderer.version_of(user) != version:
             raise AnswersChanged
 
 
@@ -202,7 +202,7 @@ def _find_message(click: Click) -> TeamChatMessage:
 
 
 def _called(click: Click, user: User) -> str:
-    """Return what the chat calls an applicant, as its cards do: answers may be for all of the group to read."""
+    """Return what the chat calls an applicant, as its messages do: answers may be for all of the group to read."""
     return str(user.username) if "name" in click.chat.tells else f"#{click.number}"
 
 

@@ -39,8 +39,8 @@ from regsvc.core.units import format_roughly
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.notifications.webhook import escape_markdown
 from regsvc.team_chat.decisions import ChatReceiver, Click, Person
-from regsvc.team_chat.platform import Card, MessageGone, Platform, is_public_address
-from regsvc.team_chat.telling import TEST
+from regsvc.team_chat.messages import TEST
+from regsvc.team_chat.platform import MessageContent, MessageGone, Platform, is_public_address
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -166,14 +166,14 @@ class Discord(Platform):
     def escape(text: str) -> str:
         return escape_markdown(one_line(text, MAX_ANSWER))
 
-    async def post(self, card: Card, delivery: int) -> str:
+    async def post(self, content: MessageContent, delivery: int) -> str:
         nonce = sha256(f"{self._endpoint} {delivery}".encode()).hexdigest()[:25]
-        body = {**_message(card), "nonce": nonce, "enforce_nonce": True}
+        body = {**_message(content), "nonce": nonce, "enforce_nonce": True}
         sent = await self.call("POST", f"/channels/{self.chat.channel}/messages", body)
         return _convert(sent, _Identified).id
 
-    async def edit(self, remote_id: str, card: Card) -> None:
-        await self.call("PATCH", f"/channels/{self.chat.channel}/messages/{remote_id}", _message(card))
+    async def edit(self, remote_id: str, content: MessageContent) -> None:
+        await self.call("PATCH", f"/channels/{self.chat.channel}/messages/{remote_id}", _message(content))
 
     async def write_to(self, account_id: str, text: str) -> None:
         channel = await self.call("POST", "/users/@me/channels", {"recipient_id": account_id})
@@ -350,17 +350,22 @@ def _overwrite(rights: int, overwrites: Sequence[_Overwrite], guild: str, roles:
     return rights
 
 
-def _message(card: Card) -> dict[str, Any]:
+def _message(content: MessageContent) -> dict[str, Any]:
     """Return the body of a message: no mention in it notifies anybody."""
     buttons: list[dict[str, Any]] = [
-        {"type": 2, "style": _STYLES[verb], "label": label[:80], "custom_id": f"{verb}:{card.number}:{card.version}"}
-        for verb, label in card.labels.items()
+        {
+            "type": 2,
+            "style": _STYLES[verb],
+            "label": label[:80],
+            "custom_id": f"{verb}:{content.number}:{content.version}",
+        }
+        for verb, label in content.labels.items()
     ]
-    if card.url and len(card.url) <= 512:
-        buttons.append({"type": 2, "style": _LINK, "label": "/admin", "url": card.url})
+    if content.url and len(content.url) <= 512:
+        buttons.append({"type": 2, "style": _LINK, "label": "/admin", "url": content.url})
     return {
-        "content": card.title[:_MAX_CONTENT],
-        "embeds": [{"description": "\n".join(card.lines)}] if card.lines else [],
+        "content": content.title[:_MAX_CONTENT],
+        "embeds": [{"description": "\n".join(content.lines)}] if content.lines else [],
         "components": [{"type": 1, "components": buttons}] if buttons else [],
         "allowed_mentions": {"parse": []},
     }

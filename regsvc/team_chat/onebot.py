@@ -29,8 +29,8 @@ from regsvc.core.http_response import NoResponse
 from regsvc.http.call import BaseHandler
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.team_chat.decisions import ChatReceiver, Click, Person
-from regsvc.team_chat.platform import ONEBOT_PATH, Card, Platform, break_links
-from regsvc.team_chat.telling import TEST
+from regsvc.team_chat.messages import TEST
+from regsvc.team_chat.platform import ONEBOT_PATH, MessageContent, Platform, break_links
 
 log = logging.getLogger(__name__)
 
@@ -109,13 +109,13 @@ class OneBot(Platform):
     def escape(text: str) -> str:
         return break_links(text)
 
-    async def post(self, card: Card, delivery: int) -> str:
-        said = await self._call("send_group_msg", _to_group(self.chat.channel, _describe(card)), f"post {delivery}")
+    async def post(self, content: MessageContent, delivery: int) -> str:
+        said = await self._call("send_group_msg", _to_group(self.chat.channel, _describe(content)), f"post {delivery}")
         number = said.get("message_id")
         return str(number) if isinstance(number, int | str) and len(str(number)) <= _LONGEST_ID else ""
 
-    async def edit(self, remote_id: str, card: Card) -> None:
-        await self._call("send_group_msg", _to_group(self.chat.channel, _describe(card), remote_id), "")
+    async def edit(self, remote_id: str, content: MessageContent) -> None:
+        await self._call("send_group_msg", _to_group(self.chat.channel, _describe(content), remote_id), "")
 
     async def write_to(self, account_id: str, text: str) -> None:
         try:
@@ -386,10 +386,10 @@ class OneBotConnections:
         await self.call("send_private_msg", {"user_id": _number(person.account_id), "message": _segments(text)})
 
 
-def _describe(card: Card) -> str:
+def _describe(content: MessageContent) -> str:
     """Return the text of a message: what it tells, the commands, and the address."""
-    commands = " · ".join(card.labels.values())
-    return "\n".join(filter(None, (card.title, *card.lines, commands, card.url)))
+    commands = " · ".join(content.labels.values())
+    return "\n".join(filter(None, (content.title, *content.lines, commands, content.url)))
 
 
 def _segments(text: str, about: str | None = None) -> list[dict[str, Any]]:
@@ -454,9 +454,7 @@ def _read_codes(message: str) -> tuple[str, str | None]:
 
 _MAX_MESSAGE: Final = 1024 * 1024
 
-
 _PING_INTERVAL: Final = 30.0
-
 
 _ROLES: Final = ("universal", "api", "event")
 

@@ -33,7 +33,7 @@ def is_public_address(url: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Card:
+class MessageContent:
     """Content of a message about an application. Texts are escaped for the platform, in the chat's language.
 
     `number` names the application in commands, `version` its answers: a decision tells which ones it is about.
@@ -68,7 +68,7 @@ class Platform(ABC):
     title: ClassVar[str]
     """The platform's name, as the audit log shows it."""
     longest: ClassVar[int]
-    """Characters of all lines of a card together."""
+    """Characters of all lines of a message together."""
     labels: ClassVar[str] = ""
     """What the keys of the labels' texts begin with."""
     sends_itself: ClassVar[bool] = True
@@ -82,12 +82,12 @@ class Platform(ABC):
         """Return a text of another person so that it neither mentions, formats nor links, on one line."""
 
     @abstractmethod
-    async def post(self, card: Card, delivery: int) -> str:
+    async def post(self, content: MessageContent, delivery: int) -> str:
         """Send a new message and return its id. The same `delivery` is not sent twice, where the platform can tell."""
 
     @abstractmethod
-    async def edit(self, remote_id: str, card: Card) -> None:
-        """Let a message show this card, or answer it where messages cannot be edited. Raises `MessageGone`."""
+    async def edit(self, remote_id: str, content: MessageContent) -> None:
+        """Let a message show this, or answer it where messages cannot be edited. Raises `MessageGone`."""
 
     @abstractmethod
     async def write_to(self, account_id: str, text: str) -> None:

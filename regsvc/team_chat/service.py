@@ -12,21 +12,13 @@ import msgspec
 from msgspec import Meta
 
 from regsvc.accounts.team_credentials import CONFIRMATION_REFUSALS, OwnPassword, TeamCredentials
-from regsvc.auth.team_accounts import CODE_VALID, TeamAccounts
+from regsvc.auth.team_accounts import CODE_VALID, PlatformName, TeamAccountFields, TeamAccounts
 from regsvc.config.host_sections import TeamChat
 from regsvc.core import errors
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import Username
 from regsvc.database.lease import TaskLease
-from regsvc.http.messages import (
-    MessageReply,
-    Moment,
-    Output,
-    Password,
-    Reply,
-    Totp,
-    Username,
-    to_reply,
-)
+from regsvc.http.messages import MessageReply, Password, Reply, Totp
 from regsvc.http.route import ADMIN, PUBLIC, Routes
 from regsvc.team_chat.decisions import ChatReceiver
 from regsvc.team_chat.platform import Platform
@@ -160,18 +152,6 @@ def _by_token(platforms: Mapping[str, Platform], kind: type[AnyPlatform]) -> dic
     return found
 
 
-PlatformName = Annotated[str, Meta(min_length=1, max_length=16, examples=["discord"])]
-
-
-class TeamAccountFields(Output, frozen=True, kw_only=True):
-    """An account on a chat platform, and the member of the team for whom it acts."""
-
-    username: Username
-    platform: PlatformName
-    account_name: Annotated[str, Meta(examples=["olivia"])]
-    linked_at: Moment
-
-
 class TeamChatReply(Reply, frozen=True, kw_only=True):
     """The platforms that are configured, and the linked accounts: all for those who manage the team, else one's own."""
 
@@ -210,7 +190,7 @@ async def show_team_chat(call: Call, team_accounts: TeamAccounts) -> TeamChatRep
     accounts = await call.run(team_accounts.list_accounts, None if of_all else session.user_id)
     return TeamChatReply(
         platforms=sorted({chat.platform for chat in call.config.team_chats}),
-        accounts=[to_reply(TeamAccountFields, account) for account in accounts],
+        accounts=accounts,
     )
 
 

@@ -27,8 +27,8 @@ from regsvc.core.text import shorten
 from regsvc.database.lease import TaskLease
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.team_chat.decisions import ChatReceiver, Click, Person
-from regsvc.team_chat.platform import Card, MessageGone, Platform, break_links, is_public_address
-from regsvc.team_chat.telling import TEST
+from regsvc.team_chat.messages import TEST
+from regsvc.team_chat.platform import MessageContent, MessageGone, Platform, break_links, is_public_address
 
 log = logging.getLogger(__name__)
 
@@ -128,16 +128,16 @@ class Telegram(Platform):
     def escape(text: str) -> str:
         return break_links(text)
 
-    async def post(self, card: Card, delivery: int) -> str:
-        sent = await self.call("sendMessage", {"chat_id": self.chat.channel, **_message(card)})
+    async def post(self, content: MessageContent, delivery: int) -> str:
+        sent = await self.call("sendMessage", {"chat_id": self.chat.channel, **_message(content)})
         number = sent.get("message_id")
         if not isinstance(number, int) or abs(number) > _LONGEST_INT:
             raise TemporaryFailure("Telegram: a reply of another shape than documented")
         return str(number)
 
-    async def edit(self, remote_id: str, card: Card) -> None:
+    async def edit(self, remote_id: str, content: MessageContent) -> None:
         named = {"chat_id": self.chat.channel, "message_id": int(remote_id)}
-        await self.call("editMessageText", {**named, **_message(card)})
+        await self.call("editMessageText", {**named, **_message(content)})
 
     async def write_to(self, account_id: str, text: str) -> None:
         await self.call("sendMessage", {"chat_id": account_id, "text": text[:_MAX_TEXT]}, is_private=True)
@@ -227,13 +227,14 @@ class Telegram(Platform):
         raise TemporaryFailure(told)
 
 
-def _message(card: Card) -> dict[str, Any]:
+def _message(content: MessageContent) -> dict[str, Any]:
     """Return text and buttons of a message. Nothing in it is parsed, and links that we did not write are broken."""
     buttons = [
-        {"text": label, "callback_data": f"{verb}:{card.number}:{card.version}"} for verb, label in card.labels.items()
+        {"text": label, "callback_data": f"{verb}:{content.number}:{content.version}"}
+        for verb, label in content.labels.items()
     ]
     return {
-        "text": "\n".join(filter(None, (card.title, *card.lines, card.url)))[:_MAX_TEXT],
+        "text": "\n".join(filter(None, (content.title, *content.lines, content.url)))[:_MAX_TEXT],
         "link_preview_options": {"is_disabled": True},
         "reply_markup": {"inline_keyboard": [buttons] if buttons else []},
     }

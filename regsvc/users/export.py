@@ -18,25 +18,17 @@ from regsvc.core import errors
 from regsvc.core.addresses import VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Unauthorized
+from regsvc.core.shapes import Moment, Output, Username
 from regsvc.database.audit import AUTOMATED_ACTORS, Audit, AuditRecord
 from regsvc.database.models import User
-from regsvc.http.messages import (
-    Email,
-    Language,
-    Moment,
-    Output,
-    Platform,
-    Reply,
-    Status,
-    Username,
-    to_reply,
-)
+from regsvc.http.messages import Email, Language, Platform, Reply, Status, to_reply
 from regsvc.http.route import USER, Routes
 from regsvc.notifications.mail.history import MailName
 from regsvc.notifications.outbox import Fate
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.notes import list_notes
 from regsvc.users.questions import list_questions
+from regsvc.users.transitions import DecisionName
 from regsvc.users.user_details import (
     Address,
     AskedFields,
@@ -47,7 +39,6 @@ from regsvc.users.user_details import (
     PlayerFields,
     QuestionnaireResult,
     SessionFields,
-    Transition,
     find_listed,
     find_player,
     list_clients,
@@ -61,7 +52,6 @@ if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 MAX_RECORDS: Final = 1000
 """Maximum number of records of one kind."""
@@ -217,7 +207,7 @@ class ExportedAnswer(Output, frozen=True, kw_only=True):
 class ExportedReview(Output, frozen=True, kw_only=True):
     """A decision about the account."""
 
-    transition: Transition
+    transition: DecisionName
     status_before: Status
     status_after: Status | None
     reason: str | None

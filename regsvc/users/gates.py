@@ -34,7 +34,6 @@ waiting: to be added or removed; removed: in the game; absent: neither there nor
 kept.
 """
 
-
 UNSETTLED: Final = ("waiting", "removed", "conflict")
 """States of users who are not yet, or no longer, where their status wants them."""
 

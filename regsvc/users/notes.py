@@ -14,23 +14,18 @@ from regsvc.core import errors
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.errors import InvalidField, TooManyNotes, UserNotFound
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import Moment, Output, Username
 from regsvc.core.text import clean_lines, name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows, upsert_query
 from regsvc.database.models import Note, Reader, User
-from regsvc.http.messages import (
-    MessageReply,
-    Moment,
-    Output,
-    Username,
-)
+from regsvc.http.messages import MessageReply
 from regsvc.http.route import Routes, SentAs
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 MAX_NOTE: Final = 2000
 MAX_NOTES: Final = 100

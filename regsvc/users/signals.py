@@ -17,16 +17,11 @@ from peewee import MySQLDatabase
 
 from plugin_bridge.authme.players import Players, PlayersUnavailable
 from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms
+from regsvc.core.shapes import Moment, Output, Username
 from regsvc.core.text import name_key
 from regsvc.database.bulk import select_rows, upsert_query
 from regsvc.database.models import BANNED, REJECTED, PlayerAddress, Review, User
-from regsvc.http.messages import (
-    Count,
-    Moment,
-    Output,
-    Status,
-    Username,
-)
+from regsvc.http.messages import Count, Status
 
 _MAX_REVIEWS: Final = 10_000  # for the names and addresses of one page together
 _MAX_ROWS: Final = 1_500  # of all networks of a page together

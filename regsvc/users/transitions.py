@@ -9,7 +9,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta
 
 from regsvc.config.host_sections import Decision
 from regsvc.core.clock import Clock, epoch_ms, to_milliseconds
@@ -83,6 +85,7 @@ TRANSITIONS: Final[dict[str, Transition]] = {
     "delete": Transition(frozenset(STATUSES), None, "deleted", Permission.USERS_MANAGE),
 }
 
+DecisionName = Annotated[str, Meta(extra_json_schema={"enum": list(TRANSITIONS)}, examples=["approve"])]
 
 PasswordChoice = Literal["keep", "take", "link"]
 """What an approval does with a row that was registered anew in the game: `keep` the user's password from before,
@@ -142,6 +145,25 @@ def require_permission(name: str, status: str, details: DecisionDetails, rights:
     for permission in needed:
         if not rights.may(permission):
             raise Forbidden(permission=permission)
+
+
+def may_be_approved_again(*, is_anew: bool, is_kept_off: bool, is_absent: bool, has_password: bool) -> bool:
+    """Return whether the approval of an approved user does anything: for the row in AuthMe's table or the game's list.
+
+    `is_anew`: the row was registered anew in the game; `is_absent`: it is gone, and comes back only with a password.
+    """
+    return is_anew or is_kept_off or (is_absent and has_password)
+
+
+def is_kept_off_list(state: str | None, reason: str | None) -> bool:
+    """Return whether this record keeps an approved user off the game's list until an operator puts them on it."""
+    return state == TAKEN_OFF or reason == HELD_BACK
+
+
+def list_decisions(status: str, *, may_be_approved_again: bool) -> tuple[str, ...]:
+    """Return the transitions that apply to a user with this status."""
+    again = {"approve"} if status == APPROVED and may_be_approved_again else set()
+    return tuple(name for name, it in TRANSITIONS.items() if status in it.sources or name in again)
 
 
 def find_transition(source: str, target: str) -> str | None:
@@ -414,7 +436,7 @@ class Transitions:
     def is_kept_off(self, user: User) -> bool:
         """Return whether an approved user is not on the game's list until an operator puts them (back) on it."""
         found = Allowed.get_or_none(Allowed.username_key == user.username_key) if self.gates.keeps_list() else None
-        return found is not None and (found.state == TAKEN_OFF or found.reason == HELD_BACK)
+        return found is not None and is_kept_off_list(found.state, found.reason)
 
     def _note_for_list(self, decided: Sequence[tuple[str, int | None, str | None]]) -> None:
         """Note who is to be put on the game's allowlist, or taken off it, for its next run: names, ids, statuses."""

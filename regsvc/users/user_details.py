@@ -17,6 +17,7 @@ from regsvc.core.clock import Clock, from_epoch_ms
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal, UserNotFound
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import Moment, Output, Username
 from regsvc.core.text import name_key
 from regsvc.database.models import (
     PENDING,
@@ -30,20 +31,14 @@ from regsvc.database.models import (
     SyncRecord,
     User,
 )
-from regsvc.http.messages import (
-    Moment,
-    NameQuery,
-    Output,
-    Status,
-    Username,
-    to_reply,
-)
+from regsvc.http.messages import NameQuery, Status, to_reply
 from regsvc.http.route import Routes, SentAs
 from regsvc.notifications.mail.history import MailFields, mail_entry
 from regsvc.notifications.rcon import CommandFields, list_commands
 from regsvc.users.gates import Gate, Gates
 from regsvc.users.notes import NoteFields, list_notes
 from regsvc.users.questions import QuestionRecord, list_questions
+from regsvc.users.transitions import DecisionName
 from regsvc.users.user_list import UserFields, UserList, UserListItem, user_fields
 
 if TYPE_CHECKING:
@@ -242,7 +237,7 @@ def _game_time(written: int | None) -> datetime | None:
         return None
     try:
         return from_epoch_ms(milliseconds)
-    except (OverflowError, ValueError, OSError):
+    except OverflowError:
         return None
 
 
@@ -396,18 +391,10 @@ Kind = Annotated[
     ),
 ]
 
-
 Address = Annotated[str, Meta(description="An IP address.", examples=["203.0.113.7"])]
-
 
 SessionId = Annotated[
     str, Meta(description="Names the session, for a request to end it.", examples=["3f2a9c1be07d4586a1c20b9e"])
-]
-
-
-Transition = Annotated[
-    str,
-    Meta(extra_json_schema={"enum": ["approve", "reject", "ban", "unban", "reopen", "delete"]}, examples=["approve"]),
 ]
 
 
@@ -441,7 +428,7 @@ class HistoryFields(Output, frozen=True, kw_only=True):
     """A decision about this user, or about an earlier user with the same name or e-mail address."""
 
     username: Username
-    transition: Transition
+    transition: DecisionName
     status_before: Status
     status_after: Status | None
     reason: str | None

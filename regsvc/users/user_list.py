@@ -7,16 +7,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
+import msgspec
 from msgspec import Meta, structs
 from peewee import JOIN, Case, Join, MySQLDatabase, Value, fn
 
 from regsvc.core.rights import ROLES, Permission
+from regsvc.core.shapes import Moment, Output, Username
 from regsvc.core.text import MAX_REASON, name_key
 from regsvc.database.bulk import MAX_COUNT
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
 from regsvc.database.models import (
     APPROVED,
+    OPEN,
     PENDING,
+    PROVISION,
     STATUSES,
     Allowed,
     ChatLink,
@@ -29,8 +33,6 @@ from regsvc.database.models import (
 from regsvc.http.messages import (
     Email,
     Language,
-    Moment,
-    Output,
     PageNumber,
     PageSize,
     Pagination,
@@ -38,7 +40,6 @@ from regsvc.http.messages import (
     Reply,
     Request,
     Status,
-    Username,
     WaitingForText,
     to_reply,
 )
@@ -54,7 +55,13 @@ from regsvc.users.signals import (
     find_out,
     is_warning,
 )
-from regsvc.users.transitions import BUILT_IN_REASONS
+from regsvc.users.transitions import (
+    BUILT_IN_REASONS,
+    DecisionName,
+    is_kept_off_list,
+    list_decisions,
+    may_be_approved_again,
+)
 from regsvc.users.user_query import (
     ALL,
     SORTS,
@@ -110,6 +117,8 @@ class UserListItem:
     plugin: str
     plugin_since: datetime | None
     allowlist: ListedState
+    decisions: tuple[str, ...]
+    """The transitions that apply to the user; who may decide on them is another question."""
     last_login_at: datetime | None
     is_operator: bool
     """Whether an approval makes this user an operator of ours."""
@@ -121,6 +130,7 @@ class UserListItem:
     questionnaire_passed: bool | None = None
     questionnaire_review_summary: str | None = None
     questionnaire_requires_review: bool | None = None
+    questionnaire_unread: int | None = None
     rejections: RejectionFields | None = None  # earlier ones; for pending users only
     signals: tuple[SignalFields, ...] = ()  # for pending users only
     waiting_for: WaitingFor | None = None
@@ -157,6 +167,8 @@ class UserList:
     find_accounts: FindAccounts = find_nothing
     requires_code: Callable[[], bool] = lambda: True
     """Whether applicants have to prove an e-mail address."""
+    is_accepted: Callable[[str], bool] = lambda algorithm: True
+    """Whether AuthMe accepts hashes of an algorithm."""
 
     def list_users(self, query: UserQuery) -> UserPage:
         """Return a page; one past the end is empty. Raises `InvalidField` with the name of the query parameter."""
@@ -249,6 +261,7 @@ class UserList:
             plugin=(row.plugin_state or "pending") if self.gates.has_authme else "off",
             plugin_since=row.plugin_since if self.gates.has_authme else None,
             allowlist=self.gates.listed_state(row.status, row.list_state, row.list_reason),
+            decisions=self._decisions(row),
             last_login_at=row.last_login_at,
             is_operator=self.is_operator(row.username),
             role=row.role,
@@ -258,11 +271,23 @@ class UserList:
             questionnaire_passed=row.is_passed,
             questionnaire_review_summary=row.summary,
             questionnaire_requires_review=row.requires_review and row.status == PENDING,
+            questionnaire_unread=None if row.score is None else _count_unread(row.answers_to_read),
             rejections=None if findings is None else findings.rejections,
             signals=() if findings is None else findings.signals,
             waiting_for=waiting_for(row),
             answered_at=row.answered_at if row.status == PENDING else None,
         )
+
+    def _decisions(self, row: Any) -> tuple[str, ...]:
+        has_authme = self.gates.has_authme
+        is_own = row.own_algorithm is not None and self.is_accepted(row.own_algorithm)
+        may_again = may_be_approved_again(
+            is_anew=has_authme and row.plugin_state == "returned",
+            is_kept_off=self.gates.keeps_list() and is_kept_off_list(row.list_state, row.list_reason),
+            is_absent=has_authme and row.plugin_state == "absent" and row.intent not in (PROVISION, OPEN),
+            has_password=is_own or bool(row.has_game_password),
+        )
+        return list_decisions(row.status, may_be_approved_again=may_again)
 
     def _matching(self, query: UserQuery, sort: Sort) -> _Matching:
         """Return the users that match the filters.
@@ -483,13 +508,12 @@ def _full_rows(ids: Any) -> Any:
                 _all_of(KnownClient.client).alias("clients"),
                 SyncRecord.plugin_state,
                 SyncRecord.plugin_since,
+                SyncRecord.intent,
+                SyncRecord.base_hash.is_null(False).alias("has_game_password"),
+                Case(None, [(User.password_hash.is_null(False), User.password_algorithm)]).alias("own_algorithm"),
                 Allowed.state.alias("list_state"),
                 Allowed.reason.alias("list_reason"),
-                StoredQuestionnaire.score,
-                StoredQuestionnaire.is_passed,
-                StoredQuestionnaire.summary,
-                StoredQuestionnaire.requires_review,
-                StoredQuestionnaire.answer_seconds,
+                *_questionnaire(),
                 ChatLink.platform.alias("chat_platform"),
                 ChatLink.account_id.alias("chat_id"),
                 ChatLink.username.alias("chat_username"),
@@ -503,6 +527,24 @@ def _full_rows(ids: Any) -> Any:
         .join(ChatLink, JOIN.LEFT_OUTER, on=(ChatLink.user == User.id))
         .objects()
     )
+
+
+def _questionnaire() -> tuple[Any, ...]:
+    """Return the columns of a questionnaire; its answers where one of them has to be read."""
+    is_to_read = (User.status == PENDING) & StoredQuestionnaire.requires_review
+    return (
+        StoredQuestionnaire.score,
+        StoredQuestionnaire.is_passed,
+        StoredQuestionnaire.summary,
+        StoredQuestionnaire.requires_review,
+        StoredQuestionnaire.answer_seconds,
+        Case(None, [(is_to_read, StoredQuestionnaire.answers)]).alias("answers_to_read"),
+    )
+
+
+def _count_unread(stored: str | None) -> int:
+    """Return how many of these answers have no points yet; 0 for None."""
+    return 0 if stored is None else sum(it.get("points", 0) is None for it in msgspec.json.decode(stored))
 
 
 def _all_of(column: Any) -> Any:
@@ -524,7 +566,6 @@ Reason = Annotated[
         examples=["Too many alts"],
     ),
 ]
-
 
 PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
 
@@ -603,6 +644,9 @@ class UserFields(Output, frozen=True, kw_only=True):
     questionnaire_requires_review: Annotated[
         bool | None, Meta(description="Whether an operator has to read answers; null without a questionnaire.")
     ]
+    questionnaire_unread: Annotated[
+        int | None, Meta(description="How many answers an operator has to read; null without a questionnaire.")
+    ]
     rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
     waiting_for: Annotated[WaitingForText | None, Meta(description="For pending users; else null.")]
     answered_at: Annotated[Moment | None, Meta(description="When a pending user answered the team's last question.")]
@@ -616,6 +660,14 @@ class UserFields(Output, frozen=True, kw_only=True):
             description="The state on the game's allowlist. `waiting`: about to be added or removed; `removed`: taken "
             "off in the game, until an approval puts the user back; `conflict`: known players contradict the UUID.",
             examples=["listed"],
+        ),
+    ]
+    decisions: Annotated[
+        list[DecisionName],
+        Meta(
+            description="Which apply to the user. `approve` of an approved one puts them back into the game; a ban is "
+            "changed by `ban`.",
+            examples=[["approve", "reject", "ban", "delete"]],
         ),
     ]
     last_login: Moment | None

@@ -25,23 +25,33 @@ from tornado.template import BaseLoader, Template
 from regsvc.config.host_style import DARK, LIGHT, Accent, accent_of
 from regsvc.config.sections import Config
 from regsvc.core.errors import UnknownPath
-from regsvc.web.base import ASSET_SECURITY_POLICY, ReadOnlyHandler, accepts_gzip
+from regsvc.core.i18n import Translations
+from regsvc.http.call import accepts_gzip
+from regsvc.web.base import ASSET_SECURITY_POLICY, ReadOnlyHandler
 
 _FOLDER: Final = files("regsvc.web") / "static"
 _ASSETS_PATH: Final = "web/"
-_MEDIA_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+_MEDIA_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "json": "application/json",
+}
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _STYLE_COMMENT: Final = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
 _INDENTATION: Final = re.compile(r"\s*\n\s*")
 _SHARED_STYLES: Final = ("styles/tokens.css", "styles/base.css")
 _ICON: Final = re.compile(r"\bi-[a-z0-9-]+")
 _KEY: Final = re.compile(r"""["`](\w+(?:\.\w+)*)(["`]|\$\{)""")
+_GROUP: Final = re.compile(r"""\blabelFor\("(\w+)\"""")
 _SYMBOL: Final = re.compile(r'<symbol id="(i-[a-z0-9-]+)".*</symbol>')
 
 _BLOCK: Final = r"/\*\*(?:(?!\*/).)*\*/"
 _SCRIPT_COMMENT: Final = re.compile(rf"^[ \t]*(?://[^\n]*|{_BLOCK}[ \t]*)\n|{_BLOCK} ?", re.MULTILINE | re.DOTALL)
-# No quote follows it, so it does not begin within a string.
-_COMMENT_BEHIND: Final = re.compile(r"""(?<=[;,{(\[]) // [^"'`\n]*$""", re.MULTILINE)
+_COMMENT_BEHIND: Final = re.compile(r"""(?<=[;,{(\[]) // [^"`\n]*$""", re.MULTILINE)
+"""No quote follows it, so it does not begin within a string."""
+_COMMENT_LEFT: Final = re.compile(r".* // (?!if \w+$).*", re.MULTILINE)
+_NEEDLESS_LINE_END: Final = re.compile(r"(?<=[\[{(,;])\n|\n(?=[\]})])")
+"""A line end beside a character that ends what it would end."""
 _IMPORT: Final = re.compile(r'^import \{([\w\s,]*)\} from "(\.\.?/[\w./-]+\.js)";(?: // if (\w+))?$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 _EXPORT_LIST: Final = re.compile(r"^export \{((?:\s*\w+\s*(?:,|(?=\})))*\s*)\};$", re.MULTILINE)
@@ -79,7 +89,51 @@ def load_script(name: str, features: Features = FEATURES) -> Asset:
 
     Raises OSError where one is missing.
     """
-    return _asset(name, "js", "\n".join(_load_modules(f"pages/{name}.js", features).values()))
+    modules = _load_modules(f"pages/{name}.js", features)
+    later = [module for part in list_parts(name) for module in _load_modules(f"pages/{part}.js", features)]
+    shared = dict.fromkeys(_identifier(module) for module in later if module in modules)
+    exported = [f"export {{ {', '.join(shared)} }};"] if shared else []
+    return _asset(name, "js", "\n".join([*modules.values(), *exported]))
+
+
+@cache
+def list_parts(name: str) -> list[str]:
+    """Return the names of what a page's script loads later, in order: `<name>-1-…` of `pages/<name>-1-….js`, and on."""
+    files = sorted(file.name for file in (_FOLDER / "pages").iterdir() if re.match(rf"{name}-\d-", file.name))
+    return [file.removesuffix(".js") for file in files]
+
+
+@cache
+def load_part(name: str, features: Features = FEATURES) -> Asset:
+    """Return a part of a page, `pages/<name>.js`: with the modules that neither the page nor an earlier part has.
+
+    Its default export is a function. It is given the modules of earlier parts by their identifiers, and returns its own
+    and, as `entry`, what the file exports. So a part can be loaded again under another address.
+    """
+    page = _page_of(name)
+    used, own = _load_modules(f"pages/{name}.js", features), _load_part_modules(name, features)
+    main = _load_modules(f"pages/{page}.js", features)
+    shared = ", ".join(_identifier(module) for module in used if module in main)
+    earlier = ", ".join(_identifier(module) for module in used if module not in main and module not in own)
+    lines = [
+        f'import {{ {shared} }} from "./{posixpath.basename(load_script(page, features).path)}";',
+        f"export default ({{ {earlier} }}) => {{",
+        *own.values(),
+        f"return {{ entry: {_identifier(f'pages/{name}.js')}, modules: {{ {', '.join(map(_identifier, own))} }} }};",
+        "};",
+    ]
+    return _asset(name, "js", "\n".join(lines))
+
+
+def _page_of(part: str) -> str:
+    return re.sub(r"-\d-.*", "", part)
+
+
+def _load_part_modules(name: str, features: Features) -> dict[str, str]:
+    page = _page_of(name)
+    names = [page, *list_parts(page)]
+    known = {module for other in names[: names.index(name)] for module in _load_modules(f"pages/{other}.js", features)}
+    return {module: text for module, text in _load_modules(f"pages/{name}.js", features).items() if module not in known}
 
 
 @cache
@@ -100,38 +154,57 @@ def load_style(name: str, features: Features = FEATURES) -> Asset:
     What a module needs stands beside it: `shared/dialog.css` is in the pages whose scripts have `shared/dialog.js`.
     Parts are `styles/<name>/<part>.css`, in alphabetical order: none of them, or of the modules', depends on another.
     """
-    script, folder = f"pages/{name}.js", _FOLDER / "styles" / name
+    script = f"pages/{name}.js"
     modules = _load_modules(script, features) if (_FOLDER / script).is_file() else ()
-    parts = sorted(part.name for part in folder.iterdir()) if folder.is_dir() else []
-    candidates = [
-        *(module.removesuffix("js") + "css" for module in modules),
-        f"styles/{name}.css",
-        *(f"styles/{name}/{part}" for part in parts),
-    ]
-    own = [candidate for candidate in candidates if (_FOLDER / candidate).is_file()]
+    own = _own_styles(name, modules)
     if not own:
         return load_style("base")
     return _asset(name, "css", "\n".join(map(_read_style, dict.fromkeys([*_SHARED_STYLES, *own]))))
 
 
 @cache
+def load_part_style(name: str, features: Features = FEATURES) -> Asset:
+    """Return the style sheet of a part: of its modules, and `styles/<name>/<part>.css`."""
+    own = _own_styles(name, _load_part_modules(name, features))
+    return _asset(name, "css", "\n".join(map(_read_style, own)))
+
+
+def _own_styles(name: str, modules: Iterable[str]) -> list[str]:
+    folder = _FOLDER / "styles" / name
+    parts = sorted(part.name for part in folder.iterdir()) if folder.is_dir() else []
+    candidates = [
+        *(module.removesuffix("js") + "css" for module in modules),
+        f"styles/{name}.css",
+        *(f"styles/{name}/{part}" for part in parts),
+    ]
+    return [candidate for candidate in candidates if (_FOLDER / candidate).is_file()]
+
+
+@cache
 def load_icons(template: str, script: str | None, features: Features = FEATURES) -> frozenset[str]:
-    """Return the icons that a page's template, its layout and its script name, such as "i-globe"."""
+    """Return the icons that a page's template, its layout and its script with its parts name, such as "i-globe"."""
     texts = [_read(f"templates/{name}") for name in ("layout.html", template)]
     if script is not None:
-        texts.append(load_script(script, features).content.decode())
+        loaded = [load_script(script, features), *(load_part(part, features) for part in list_parts(script))]
+        texts += [asset.content.decode() for asset in loaded]
     return frozenset(_load_symbols()).intersection(_ICON.findall("\n".join(texts)))
 
 
 @cache
-def load_words(script: str | None, features: Features = FEATURES) -> Callable[[str], bool]:
-    """Return a function that tells whether the script of a page names a text: by its key, or by how that begins.
+def load_words(
+    load: Callable[[str, Features], Asset], name: str, features: Features = FEATURES
+) -> Callable[[str], bool]:
+    """Return a function that tells whether a script names a text: by its key, or by how that begins.
 
-    The desk's scripts join keys of more parts than can be told.
+    The admin area's scripts name groups of texts, too: `labelFor("status", user.status)`.
     """
-    named = [] if script is None else _KEY.findall(load_script(script, features).content.decode())
+    text = load(name, features).content.decode()
+    named = _KEY.findall(text)
     keys = {key for key, end in named if end != "${"}
-    beginnings = tuple(key for key, _end in named if key.endswith(("_", ".")))
+    beginnings = (
+        *(key for key, _end in named if key.endswith(("_", "."))),
+        *(f"{group}_" for group in _GROUP.findall(text)),
+    )
     return lambda key: key in keys or key.startswith(beginnings)
 
 
@@ -156,6 +229,12 @@ def _read(name: str) -> str:
 
 def _read_style(name: str) -> str:
     return _INDENTATION.sub("\n", _STYLE_COMMENT.sub("", _read(name)))
+
+
+@lru_cache(maxsize=64)
+def make_texts(name: str, text: str) -> Asset:
+    """Return the texts of a part, as JSON; there are some in each language."""
+    return _asset(name, "json", text)
 
 
 def make_style(name: str, text: str) -> Asset:
@@ -183,8 +262,9 @@ def bundle_modules(name: str, read: Callable[[str], str], features: Features = F
     """Return `name` and everything it imports, in order, as parts of one script, which saves round trips.
 
     `read` returns the text of a file by its name. There is no build step: the files in `static/` are ordinary ES
-    modules, and each becomes a function, so that top-level names cannot collide. Comments and indentation, a third of
-    what a phone would load, are left out. Template strings must not span lines, so that none is taken for a comment.
+    modules, and each becomes a function, so that top-level names cannot collide. Comments, indentation and needless
+    line ends, a third of what a phone would load, are left out. Template strings must not span lines, so that none is
+    taken for a comment, and no comment behind code may have quotes.
     Three forms of `import` and `export` are supported, each at the beginning of a line;
     all others are refused:
 
@@ -213,7 +293,11 @@ def bundle_modules(name: str, read: Callable[[str], str], features: Features = F
         for match in filter(is_used, _IMPORT.finditer(source)):
             bundle(_resolve(name, match[2]), (*importers, name))
         body = _IMPORT.sub(lambda match: _as_constants(name, match, is_used(match)), source)
-        bundled[name] = _INDENTATION.sub("\n", _as_function(name, source, _COMMENT_BEHIND.sub("", body)))
+        body = _COMMENT_BEHIND.sub("", body)
+        if comment := _COMMENT_LEFT.search(body):
+            raise UnsupportedModule(f"{name}: {comment[0]}")
+        lines = _INDENTATION.sub("\n", _as_function(name, source, body))
+        bundled[name] = _NEEDLESS_LINE_END.sub("", lines)
 
     bundle(name, ())
     return bundled
@@ -229,7 +313,8 @@ def _as_function(name: str, source: str, body: str) -> str:
     for line in source.splitlines():
         if line.count("`") % 2:
             raise UnsupportedModule(f"{name}: {line}")
-    return f"const {_identifier(name)} = (() => {{\n{body}\nreturn {{ {', '.join(exported)} }};\n}})();"
+    ending = f"\nreturn {{ {', '.join(exported)} }};" if exported else ""
+    return f"const {_identifier(name)} = (() => {{\n{body}{ending}\n}})();"
 
 
 def _as_constants(name: str, match: re.Match[str], is_used: bool) -> str:
@@ -262,8 +347,8 @@ _TEMPLATES: Final = _WebTemplates()
 class AssetHandler(ReadOnlyHandler):
     """Handler for a file whose URL changes with its content."""
 
-    def initialize(self, files: Sequence[AssetFile]) -> None:
-        self._files = files
+    def initialize(self, load_all: Callable[[Translations, Features], object] = lambda *_: None) -> None:
+        self._load_all = load_all
 
     def default_headers(self) -> dict[str, str]:
         return super().default_headers() | {"Content-Security-Policy": ASSET_SECURITY_POLICY}
@@ -271,7 +356,7 @@ class AssetHandler(ReadOnlyHandler):
     async def get(self) -> None:
         path = self.request.path.removeprefix("/")
         if path not in _LOADED:  # its page was sent before this process started
-            await asyncio.to_thread(load_files, self._files, features_of(self.config))
+            await asyncio.to_thread(self._load_all, self.translations, features_of(self.config))
         if path not in _LOADED:
             raise UnknownPath
         self.send_asset(_LOADED[path])
@@ -310,8 +395,13 @@ def features_of(config: Config) -> Features:
 
 def asset_rules(*files: AssetFile) -> list[tuple[Any, ...]]:
     """Return Tornado's rule for assets. Which contents their paths name is found out when one is requested."""
+
+    def load_all(_translations: Translations, features: Features) -> None:
+        load_files(files, features)
+
     names = "|".join(dict.fromkeys(re.escape(name) for _load, name in files))
-    return [(rf"/web/(?:base|(?:{names})(?:-worker)?)\.[0-9a-f]{{16}}\.(?:css|js)", AssetHandler, {"files": files})]
+    pattern = rf"/web/(?:base|(?:{names})(?:-worker)?)\.[0-9a-f]{{16}}\.(?:css|js)"
+    return [(pattern, AssetHandler, {"load_all": load_all})]
 
 
 _STYLE_NAME: Final = "host"
@@ -352,9 +442,9 @@ def initial_of(config: Config) -> str:
 
 
 def icon_of(config: Config) -> str:
-    """Return the address of the host's icon; without one, a data URL with the first letter of the host's name."""
-    if config.server.favicon:
-        return config.server.favicon
+    """Return the address of the host's icon, or logo; without, a data URL with the first letter of the host's name."""
+    if own := config.server.favicon or config.server.logo_url:
+        return own
     letter = xhtml_escape(initial_of(config))
     return f"data:image/svg+xml,{quote(_BRAND_ICON.format(colour=accent_of(config).light, letter=letter), safe=' =:/')}"
 
@@ -382,7 +472,7 @@ def _manifest(config: Config, language: str) -> dict[str, object]:
         "display": "minimal-ui",
         "theme_color": accent_of(config).light,
         "background_color": LIGHT["page"],
-        "icons": [{"src": server.favicon or server.logo_url or icon_of(config), "sizes": "any"}],
+        "icons": [{"src": icon_of(config), "sizes": "any"}],
     }
 
 
@@ -402,7 +492,7 @@ class ManifestHandler(ReadOnlyHandler):
 
 
 BRANDING: Final[list[tuple[Any, ...]]] = [
-    (rf"/web/{_STYLE_NAME}\.[0-9a-f]{{16}}\.css", HostStyleHandler, {"files": ()}),
+    (rf"/web/{_STYLE_NAME}\.[0-9a-f]{{16}}\.css", HostStyleHandler),
     (r"/manifest\.webmanifest", ManifestHandler),
 ]
 """Tornado's rules for a host's style sheet and the manifest."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import re
 from collections.abc import Awaitable, Iterable
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any, Final
 
-from tornado.httputil import HTTPServerRequest
-
 from regsvc.core.errors import InternalServerError, MalformedRequest, MethodNotAllowed, Refusal
 from regsvc.core.i18n import find_language, negotiate_language
-from regsvc.http.call import BaseHandler
+from regsvc.http.call import BaseHandler, accepts_gzip
 
 LANGUAGE_COOKIE: Final = "companion_language"
 """Cookie with the language that the visitor chose; written by the pages' own scripts."""
@@ -100,9 +97,3 @@ class ReadOnlyHandler(BaseHandler):
         if status_code < HTTPStatus.INTERNAL_SERVER_ERROR:  # Tornado rejects a form it cannot parse
             return MalformedRequest()
         return InternalServerError(request_id=self.request_id)
-
-
-def accepts_gzip(request: HTTPServerRequest) -> bool:
-    """Return whether the client accepts gzip."""
-    codings = request.headers.get("Accept-Encoding", "")
-    return re.search(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))", codings, re.IGNORECASE) is not None

@@ -18,12 +18,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-import msgspec
 from tornado.escape import xhtml_escape
 from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher
@@ -35,37 +34,42 @@ from regsvc.config.host_sections import CHAT
 from regsvc.config.host_style import accent_of, image_sources
 from regsvc.core.addresses import public_game_address
 from regsvc.core.i18n import Translations
-from regsvc.http.messages import to_plain
+from regsvc.core.shapes import encode_output
+from regsvc.http.call import accepts_gzip
 from regsvc.http.openapi import OpenApiBuilder
 from regsvc.http.route import ACCESS_TOKEN, Route
 from regsvc.registration.public_config import PublicConfig, PublicConfigFields
 from regsvc.web.assets import (
     BRANDING,
     FEATURES,
+    Asset,
     AssetFile,
+    AssetHandler,
     Features,
     asset_rules,
     features_of,
     host_style,
     icon_of,
     initial_of,
+    list_parts,
     load_files,
     load_icons,
+    load_part,
+    load_part_style,
     load_script,
     load_style,
     load_template,
     load_words,
     load_worker,
+    make_texts,
     preview_of,
     sprite_of,
 )
-from regsvc.web.base import ReadOnlyHandler, accepts_gzip, content_security_policy
+from regsvc.web.base import ReadOnlyHandler, content_security_policy
 
 _LENGTHS: Final = re.compile(r"\{(\d+),(\d+)\}")
 
-
 _USUAL_CHARACTERS: Final = "[a-zA-Z0-9_]"
-
 
 _VISIBLE_ASCII: Final = "^[!-~]*$"
 
@@ -207,9 +211,11 @@ class WebPage:
 
     @property
     def files(self) -> tuple[AssetFile, ...]:
-        """Its style sheet, its script, and the worker that this may start."""
+        """Its style sheet, its script, the parts that this loads later, and the worker that it may start."""
         scripts = [(load_script, self.name)] if self.has_script else []
-        return (load_style, self.name), *scripts, *([(load_worker, "captcha")] if self.asks_captchas else [])
+        parts = [(load, part) for part in list_parts(self.name) for load in (load_part, load_part_style)]
+        worker = [(load_worker, "captcha")] if self.asks_captchas else []
+        return (load_style, self.name), *scripts, *parts, *worker
 
     @property
     def sections(self) -> tuple[str, ...]:
@@ -242,7 +248,6 @@ _LINK_ICONS: Final = (
 _LONGEST_WAY_UP: Final = 32  # folders
 _MENU: Final = tuple(page for page in PAGE_TABLE if page.is_in_menu)
 
-
 _loaded: Final = set[tuple[str, Features]]()
 """The pages whose files are in memory, and for which features."""
 
@@ -252,7 +257,9 @@ def load_page(page: WebPage, features: Features = FEATURES) -> None:
     load_template(page.template)
     load_files(page.files, features)
     load_icons(page.template, page.script, features)
-    load_words(page.script, features)
+    for load, name in ((load_script, page.script), *((load_part, part) for part in list_parts(page.name))):
+        if name is not None:
+            load_words(load, name, features)
     _loaded.add((page.name, features))
 
 
@@ -282,15 +289,14 @@ class LayoutHandler(ReadOnlyHandler):
         ]
         icons = load_icons(page.template, page.script, features)
         icons |= {icon for _text, _address, icon in links if page is _HOME}
-        is_said = load_words(page.script, features)
-        said = {key: text for key, text in texts.items() if is_said(key) or not page.is_for_players}
+        said, *later = _split_texts(page, texts, features)
         html = load_template(page.template).generate(
             language=language,
             host=config.server,
             initial=initial_of(config),
             links=links,
             sprite=sprite_of(icons),
-            description=config.server.in_language(config.server.description, language),
+            description=config.server.in_language(config.server.description, language) or self._text("page.home.about"),
             theme_color=accent_of(config).light,
             host_style=host_style(config),
             icon=icon_of(config),
@@ -307,9 +313,10 @@ class LayoutHandler(ReadOnlyHandler):
             common=lambda key: self._text(f"page.common.{key}"),
             style=load_style(page.name, features).path,
             captcha_worker=worker,
+            parts=" ".join(asset.path for asset in _parts_of(page, later, features)),
             word=lambda key: self._text(f"{page.section}.{key}"),
             script=load_script(page.name, features).path if page.has_script else None,
-            texts_of_script=json.dumps(said, ensure_ascii=False, separators=(",", ":")),
+            texts_of_script=_to_json(said),
             title=title,
             full_title=config.server.name if page is _HOME else f"{title} – {config.server.name}",
             **values,
@@ -318,6 +325,35 @@ class LayoutHandler(ReadOnlyHandler):
 
     def _text(self, key: str) -> str:
         return self.translations.text(key, self.language)
+
+
+def _split_texts(page: WebPage, texts: Mapping[str, str], features: Features) -> list[dict[str, str]]:
+    """Return the texts that the page's script names, and for each of its parts those that no earlier one does.
+
+    The last part has the rest.
+    """
+    if page.script is None:
+        return [{}]
+    left, split = dict(texts), []
+    parts = list_parts(page.name)
+    for load, name in ((load_script, page.script), *((load_part, part) for part in parts)):
+        is_said = load_words(load, name, features)
+        said = {key: text for key, text in left.items() if is_said(key) or (parts and name == parts[-1])}
+        left = {key: text for key, text in left.items() if key not in said}
+        split.append(said)
+    return split
+
+
+def _parts_of(page: WebPage, texts: Iterable[Mapping[str, str]], features: Features) -> Iterator[Asset]:
+    """Yield script, style and texts of each part."""
+    for part, own in zip(list_parts(page.name), texts, strict=True):
+        yield load_part(part, features)
+        yield load_part_style(part, features)
+        yield make_texts(part, _to_json(own))
+
+
+def _to_json(texts: Mapping[str, str]) -> str:
+    return json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
 
 
 def _link_icon(text: str, address: str) -> str:
@@ -336,13 +372,7 @@ class PageHandler(LayoutHandler):
         return self.translations.languages_of(self._page.section)
 
     async def get(self) -> None:
-        translations = self.translations
-        texts: dict[str, str] = {}
-        for section in self._page.sections:
-            texts |= translations.section(section, self.language)
-        if not self._page.is_for_players:
-            reasons = translations.section("reason", self.language)
-            texts |= {f"reason.{code}": words for code, words in reasons.items()}
+        texts = _texts_of(self._page, self.translations, self.language)
         public = self.application.features.of_class(PublicConfig).in_language(self.language)
         await self.render_page(
             self._page,
@@ -353,8 +383,26 @@ class PageHandler(LayoutHandler):
             is_open=self.config.registration.open,
             has_address=public_game_address(self.config.game.address) is not None,
             has_review=self.config.registration.approval,
-            config=msgspec.json.encode(to_plain(public)).decode(),
+            has_questions=public.questionnaire.enabled,
+            config=encode_output(public).decode(),
         )
+
+
+def _texts_of(page: WebPage, translations: Translations, language: str) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for section in page.sections:
+        texts |= translations.section(section, language)
+    if not page.is_for_players:
+        reasons = translations.section("reason", language)
+        texts |= {f"reason.{code}": words for code, words in reasons.items()}
+    return texts
+
+
+def _load_texts(page: WebPage, translations: Translations, features: Features) -> None:
+    """Load the texts of the page's parts in each language. Blocking."""
+    for language in translations.languages_of(page.section):
+        _said, *later = _split_texts(page, _texts_of(page, translations, language), features)
+        list(_parts_of(page, later, features))
 
 
 class SlashedHandler(ReadOnlyHandler):
@@ -374,6 +422,11 @@ def page_rules(pages: Iterable[WebPage]) -> list[tuple[Any, ...]]:
     listed = tuple(pages)
     rules: list[tuple[Any, ...]] = [(re.escape(page.path), PageHandler, {"page": page}) for page in listed]
     rules += [(re.escape(f"{page.path}/"), SlashedHandler, {"page": page}) for page in listed if page is not _HOME]
+    rules += [
+        (rf"/web/{part}\.[0-9a-f]{{16}}\.json", AssetHandler, {"load_all": partial(_load_texts, page)})
+        for page in listed
+        for part in list_parts(page.name)
+    ]
     return rules + asset_rules(*(file for page in listed for file in page.files))
 
 
@@ -448,7 +501,6 @@ CHAT_PAGE: Final[list[tuple[Any, ...]]] = [
     *asset_rules(*_CHAT_LINKED.files),
 ]
 """Tornado's rules for the page and its style sheet."""
-
 
 Schema = dict[str, Any]
 

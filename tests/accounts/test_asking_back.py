@@ -67,6 +67,7 @@ def test_who_does_not_answer_is_rejected_and_may_apply_again_at_once(
 
 def test_everyone_is_asked_in_their_own_language(services: ServiceHarness) -> None:
     """And who has no proven address is not mailed, as the warning says."""
+    until = {"de": "18. Mai", "en": "18 May", "fr": "18 mai", "zh": "5月18日"}
     subjects = {
         "de": "Eine Frage zu deiner Bewerbung",
         "en": "A question about your application",
@@ -87,6 +88,7 @@ def test_everyone_is_asked_in_their_own_language(services: ServiceHarness) -> No
         user = services.user(f"Alice_{language}")
         assert subject.startswith(words)
         assert "Which Bob?" in text
+        assert until[language] in text
         assert f"/application#token={services.app.application_tokens.token_of(user)}" in text
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plugin_bridge.server.allowlist import Entry
 from plugin_bridge.server.player_uuids import offline_uuid
-from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide
+from regsvc.allowlist.rules import ListChange, ListPolicy, ListRecord, Member, decide
 from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, PENDING, REJECTED, REMOVE, TAKEN_OFF
 from regsvc.users.gates import HELD_BACK, NO_PROFILE, NO_UUID, RESTART, UUID_IN_DOUBT
 
@@ -32,59 +32,59 @@ def alice(
 
 
 @pytest.mark.parametrize(
-    ("member", "policy", "step"),
+    ("member", "policy", "change"),
     [
         # approved: added, unless it was taken off in the game
-        (alice(), RESPECT, ListStep(ADD, UUID, add=ENTRY, is_guarded=True)),
-        (alice(APPROVED, ADD), RESPECT, ListStep(ADD, UUID, add=ENTRY)),
-        (alice(APPROVED, ADD, ENTRY), RESPECT, ListStep(LISTED, UUID)),
-        (alice(APPROVED, ADD, ENTRY), replace(RESPECT, is_loaded=False), ListStep(ADD, UUID, RESTART)),
+        (alice(), RESPECT, ListChange(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(APPROVED, ADD), RESPECT, ListChange(ADD, UUID, add=ENTRY)),
+        (alice(APPROVED, ADD, ENTRY), RESPECT, ListChange(LISTED, UUID)),
+        (alice(APPROVED, ADD, ENTRY), replace(RESPECT, is_loaded=False), ListChange(ADD, UUID, RESTART)),
         (alice(APPROVED, LISTED, ENTRY), RESPECT, None),
-        (alice(APPROVED, LISTED), RESPECT, ListStep(TAKEN_OFF, UUID, is_guarded=True)),
-        (alice(APPROVED, LISTED), RESTORE, ListStep(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(APPROVED, LISTED), RESPECT, ListChange(TAKEN_OFF, UUID, is_guarded=True)),
+        (alice(APPROVED, LISTED), RESTORE, ListChange(ADD, UUID, add=ENTRY, is_guarded=True)),
         (
             alice(APPROVED, LISTED),
             replace(RESPECT, may_have_lost=True),
-            ListStep(ADD, UUID, add=ENTRY, is_guarded=True),
+            ListChange(ADD, UUID, add=ENTRY, is_guarded=True),
         ),
         (alice(APPROVED, TAKEN_OFF), RESPECT, None),
-        (alice(APPROVED, TAKEN_OFF), RESTORE, ListStep(ADD, UUID, add=ENTRY, is_guarded=True)),
-        (alice(APPROVED, TAKEN_OFF, ENTRY), RESPECT, ListStep(LISTED, UUID)),
+        (alice(APPROVED, TAKEN_OFF), RESTORE, ListChange(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(APPROVED, TAKEN_OFF, ENTRY), RESPECT, ListChange(LISTED, UUID)),
         # another UUID: what is there counts, unless a player who joined proves it wrong
-        (alice(APPROVED, None, Entry(OTHER, "Alice")), RESPECT, ListStep(LISTED, OTHER)),
+        (alice(APPROVED, None, Entry(OTHER, "Alice")), RESPECT, ListChange(LISTED, OTHER)),
         (
             alice(APPROVED, None, Entry(OTHER, "Alice"), has_joined=True),
             RESPECT,
-            ListStep(ADD, UUID, add=ENTRY, remove=(Entry(OTHER, "Alice"),)),
+            ListChange(ADD, UUID, add=ENTRY, remove=(Entry(OTHER, "Alice"),)),
         ),
-        (alice(APPROVED, ADD, uuid=None), RESPECT, ListStep(ADD, UUID, add=ENTRY)),
-        (alice(uuid=None), RESPECT, ListStep(ADD, None, NO_UUID, is_guarded=True)),
+        (alice(APPROVED, ADD, uuid=None), RESPECT, ListChange(ADD, UUID, add=ENTRY)),
+        (alice(uuid=None), RESPECT, ListChange(ADD, None, NO_UUID, is_guarded=True)),
         # held back before: a person has not confirmed it yet
-        (replace(alice(), record=HELD_ADD), RESPECT, ListStep(ADD, UUID, add=ENTRY, is_guarded=True)),
-        (replace(alice(APPROVED, None, ENTRY), record=HELD_ADD), RESPECT, ListStep(LISTED, UUID)),
+        (replace(alice(), record=HELD_ADD), RESPECT, ListChange(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (replace(alice(APPROVED, None, ENTRY), record=HELD_ADD), RESPECT, ListChange(LISTED, UUID)),
         (
             replace(alice(APPROVED), record=ListRecord(LISTED, UUID, HELD_BACK)),
             RESPECT,
-            ListStep(TAKEN_OFF, UUID, is_guarded=True),
+            ListChange(TAKEN_OFF, UUID, is_guarded=True),
         ),
         (
             replace(alice(BANNED, None, ENTRY), record=ListRecord(REMOVE, UUID, HELD_BACK)),
             RESPECT,
-            ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
+            ListChange(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
         ),
         (
             replace(alice(uuid=None), record=ListRecord(ADD)),
             RESPECT,
-            ListStep(ADD, None, NO_UUID),
+            ListChange(ADD, None, NO_UUID),
         ),
         (replace(alice(uuid=None), record=ListRecord(ADD, None, NO_UUID)), RESPECT, None),
         (replace(alice(uuid=None), record=ListRecord(ADD, None, NO_PROFILE)), RESPECT, None),
         (
             replace(alice(uuid=None), record=ListRecord(ADD, None, NO_PROFILE)),
             replace(RESPECT, unknown=UUID_IN_DOUBT),
-            ListStep(ADD, None, UUID_IN_DOUBT),
+            ListChange(ADD, None, UUID_IN_DOUBT),
         ),
-        (alice(APPROVED, ADD), replace(RESPECT, unknown=UUID_IN_DOUBT), ListStep(ADD, UUID, UUID_IN_DOUBT)),
+        (alice(APPROVED, ADD), replace(RESPECT, unknown=UUID_IN_DOUBT), ListChange(ADD, UUID, UUID_IN_DOUBT)),
         # an account that gave its name up stays the player's, and whoever has the name now stays out
         (
             replace(alice(APPROVED, None, RENAMED, uuid=STRANGER, has_joined=True), record=ListRecord(LISTED, ACCOUNT)),
@@ -94,71 +94,71 @@ def alice(
         (
             replace(alice(uuid=STRANGER, has_joined=True), record=ListRecord(ADD, ACCOUNT)),
             RESPECT,
-            ListStep(ADD, ACCOUNT, add=RENAMED),
+            ListChange(ADD, ACCOUNT, add=RENAMED),
         ),
         # not approved: an operator who adds somebody in the game approves them
         (alice(PENDING), RESPECT, None),
-        (alice(PENDING, None, ENTRY), RESPECT, ListStep(LISTED, UUID, effect="approve", is_guarded=True)),
-        (alice(REJECTED, TAKEN_OFF, ENTRY), RESPECT, ListStep(LISTED, UUID, effect="approve", is_guarded=True)),
+        (alice(PENDING, None, ENTRY), RESPECT, ListChange(LISTED, UUID, effect="approve", is_guarded=True)),
+        (alice(REJECTED, TAKEN_OFF, ENTRY), RESPECT, ListChange(LISTED, UUID, effect="approve", is_guarded=True)),
         (
             alice(PENDING, None, ENTRY),
             replace(RESPECT, approves_added=False),
-            ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
+            ListChange(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
         ),
         (
             alice(PENDING, None, ENTRY, uuid=None, is_on_bedrock=True),
             RESPECT,
-            ListStep(ADD, None, effect="approve", is_guarded=True),
+            ListChange(ADD, None, effect="approve", is_guarded=True),
         ),
         (
             alice(PENDING, None, ENTRY, FLOODGATES, uuid=None, is_on_bedrock=True),
             RESPECT,
-            ListStep(LISTED, FLOODGATES.uuid, effect="approve", is_guarded=True),
+            ListChange(LISTED, FLOODGATES.uuid, effect="approve", is_guarded=True),
         ),
         # but not what may have been there before they were rejected, nor what we put there
         (
             alice(REJECTED, None, ENTRY, may_be_old=True),
             RESPECT,
-            ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
+            ListChange(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
         ),
-        (alice(PENDING, LISTED, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
-        (alice(REJECTED, REMOVE, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,))),
-        (alice(BANNED, None, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
-        (alice(BANNED, REMOVE, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,))),
+        (alice(PENDING, LISTED, ENTRY), RESPECT, ListChange(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
+        (alice(REJECTED, REMOVE, ENTRY), RESPECT, ListChange(REMOVE, UUID, remove=(ENTRY,))),
+        (alice(BANNED, None, ENTRY), RESPECT, ListChange(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
+        (alice(BANNED, REMOVE, ENTRY), RESPECT, ListChange(REMOVE, UUID, remove=(ENTRY,))),
         (alice(BANNED, REMOVE), replace(RESPECT, is_loaded=False), None),
-        (alice(BANNED, REMOVE), RESPECT, ListStep(None)),
-        (alice(BANNED, ADD), RESPECT, ListStep(REMOVE, UUID)),
-        (alice(BANNED, LISTED), RESPECT, ListStep(None)),
+        (alice(BANNED, REMOVE), RESPECT, ListChange(None)),
+        (alice(BANNED, ADD), RESPECT, ListChange(REMOVE, UUID)),
+        (alice(BANNED, LISTED), RESPECT, ListChange(None)),
         # no user: adopted, or deleted by us
         (alice(None), RESPECT, None),
-        (alice(None, None, ENTRY), RESPECT, ListStep(LISTED, UUID, effect="adopt")),
+        (alice(None, None, ENTRY), RESPECT, ListChange(LISTED, UUID, effect="adopt")),
         (alice(None, None, ENTRY), replace(RESPECT, adopts=False), None),
-        (alice(None, REMOVE, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,))),
-        (alice(None, LISTED, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
+        (alice(None, REMOVE, ENTRY), RESPECT, ListChange(REMOVE, UUID, remove=(ENTRY,))),
+        (alice(None, LISTED, ENTRY), RESPECT, ListChange(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
         # operators who would be kicked are added, unless a decision keeps them out
         (alice(None, is_operator=True), RESPECT, None),
-        (alice(None, is_operator=True), STRICT, ListStep(ADD, UUID, add=ENTRY, is_guarded=True)),
-        (alice(PENDING, is_operator=True), STRICT, ListStep(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(None, is_operator=True), STRICT, ListChange(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(PENDING, is_operator=True), STRICT, ListChange(ADD, UUID, add=ENTRY, is_guarded=True)),
         (alice(None, LISTED, ENTRY, is_operator=True), STRICT, None),
         (alice(None, LISTED, ENTRY, is_operator=True), RESPECT, None),
-        (alice(None, LISTED, is_operator=True), STRICT, ListStep(TAKEN_OFF, UUID, is_guarded=True)),
-        (alice(None, None, ENTRY, is_operator=True), STRICT, ListStep(LISTED, UUID, effect="adopt")),
+        (alice(None, LISTED, is_operator=True), STRICT, ListChange(TAKEN_OFF, UUID, is_guarded=True)),
+        (alice(None, None, ENTRY, is_operator=True), STRICT, ListChange(LISTED, UUID, effect="adopt")),
         (
             alice(PENDING, None, ENTRY, is_operator=True),
             STRICT,
-            ListStep(LISTED, UUID, effect="approve", is_guarded=True),
+            ListChange(LISTED, UUID, effect="approve", is_guarded=True),
         ),
         (alice(BANNED, is_operator=True), STRICT, None),
-        (alice(BANNED, REMOVE, ENTRY, is_operator=True), STRICT, ListStep(REMOVE, UUID, remove=(ENTRY,))),
+        (alice(BANNED, REMOVE, ENTRY, is_operator=True), STRICT, ListChange(REMOVE, UUID, remove=(ENTRY,))),
         (
             alice(REJECTED, LISTED, ENTRY, is_operator=True),
             STRICT,
-            ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
+            ListChange(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
         ),
     ],
 )
-def test_the_next_step(member: Member, policy: ListPolicy, step: ListStep | None) -> None:
-    assert decide(member, policy) == step
+def test_the_next_change(member: Member, policy: ListPolicy, change: ListChange | None) -> None:
+    assert decide(member, policy) == change
 
 
 NAMES = ("Alice", "bob", "Carla", "dave")
@@ -199,10 +199,10 @@ def test_after_one_round_nothing_is_to_do(
         uuid = None if name in unknown else offline_uuid(name)
         member = Member(name.lower(), name, statuses[name], records[name], entries, uuid, is_operator=name in operators)
         rounds = 0
-        while (step := decide(member, policy)) is not None:
+        while (change := decide(member, policy)) is not None:
             rounds += 1
-            assert rounds <= 4, (member, step)
-            member = apply(member, step)
+            assert rounds <= 4, (member, change)
+            member = apply(member, change)
         if member.status == APPROVED and not member.entries:
             is_respected = member.record is not None and member.record.state == TAKEN_OFF and not policy.restores
             is_unknown = policy.unknown == UUID_IN_DOUBT or member.uuid is None
@@ -214,8 +214,8 @@ def test_after_one_round_nothing_is_to_do(
             assert records[name] is None
 
 
-def apply(member: Member, step: ListStep) -> Member:
-    kept = tuple(entry for entry in member.entries if entry not in step.remove)
-    status = APPROVED if step.effect else member.status
-    record = None if step.state is None else ListRecord(step.state, step.uuid, step.reason)
-    return replace(member, status=status, record=record, entries=kept if step.add is None else (*kept, step.add))
+def apply(member: Member, change: ListChange) -> Member:
+    kept = tuple(entry for entry in member.entries if entry not in change.remove)
+    status = APPROVED if change.effect else member.status
+    record = None if change.state is None else ListRecord(change.state, change.uuid, change.reason)
+    return replace(member, status=status, record=record, entries=kept if change.add is None else (*kept, change.add))

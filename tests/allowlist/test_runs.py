@@ -276,10 +276,10 @@ def test_what_changes_after_the_last_look_of_a_run_makes_another_due(
     plan = runner._plan
 
     def plan_and_take_off(*arguments: Any, **more: Any) -> Any:
-        steps = plan(*arguments, **more)
-        if not steps:
+        changes = plan(*arguments, **more)
+        if not changes:
             server.type_remove("Alice")
-        return steps
+        return changes
 
     with mock.patch.object(runner, "_plan", plan_and_take_off):
         run(place)
@@ -498,10 +498,10 @@ def test_a_ban_that_overtakes_a_run_is_not_lost(place: ServiceHarness, server: A
     plan, bans = runner._plan, iter(["Alice"])
 
     def plan_and_ban(*arguments: Any, is_loaded: bool, **more: Any) -> Any:
-        steps = plan(*arguments, is_loaded=is_loaded, **more)
+        changes = plan(*arguments, is_loaded=is_loaded, **more)
         if is_loaded and (name := next(bans, None)):
             place.decide("ban", name)
-        return steps
+        return changes
 
     with mock.patch.object(runner, "_plan", plan_and_ban):
         run(place)

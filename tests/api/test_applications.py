@@ -55,6 +55,7 @@ def test_alice_follows_her_application_from_the_receipt_to_the_approval(stack: S
     assert facts["place"] == facts["waiting"] >= 1
     assert facts["receivedAt"] == stack.user(alice)["regTime"]
     assert {name: facts[name] for name in sorted(facts)} == {
+        "answerBy": None,
         "answers": None,
         "banExpiresAt": None,
         "canCorrectEmail": False,

@@ -466,7 +466,9 @@ def test_without_a_password_a_link_is_mailed(stack: Stack) -> None:
     assert stack.get("/api/user/status", {"username": bob.name}, token=token).json["data"]["email"] == bob.email
     assert stack.audits(bob, "user.password_changed") == []
 
+    assert stack.post("/api/password/link", {"token": link}).status == 200  # which spends nothing
     assert stack.post("/api/password/reset", {"token": link, "newPassword": CHOICE}).status == 200
+    assert_refused(stack.post("/api/password/link", {"token": link}), 422, "invalid_token", field="token")
     assert stack.authme.login(bob.name, CHOICE)
     assert stack.post("/api/logout", {}, token=token).status == 401
     assert_refused(

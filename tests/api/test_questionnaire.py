@@ -476,6 +476,7 @@ def result(host: Stack, person: Person) -> dict[str, Any]:
 def test_olivia_reads_the_answers_and_the_score_follows(host: Stack) -> None:
     alice = waiting(host)
     assert (result(host, alice)["score"], host.user(alice)["questionnaireRequiresReview"]) == (50, True)
+    assert host.user(alice)["questionnaireUnread"] == 2
 
     assert host.decide("points", alice, questionId=9, points=25).status == 200
 
@@ -483,11 +484,13 @@ def test_olivia_reads_the_answers_and_the_score_follows(host: Stack) -> None:
     assert (read["score"], read["isPassed"], read["requiresReview"]) == (75, True, True)
     assert read["summary"].startswith("75 of ")
     assert "Answers to review: 1" in read["summary"]
+    assert host.user(alice)["questionnaireUnread"] == 1
 
     assert host.decide("points", alice, questionId=11, points=0).status == 200  # read, but it brings none
 
     read = result(host, alice)
     assert (read["score"], read["requiresReview"]) == (75, False)
+    assert host.user(alice)["questionnaireUnread"] == 0
     assert [entry["detail"] for entry in host.audits(alice, "user.answer_judged")] == [
         {"questionId": 11, "points": 0},
         {"questionId": 9, "points": 25},

@@ -19,7 +19,7 @@ from regsvc.core import clock
 from regsvc.notifications.delivery import TemporaryFailure
 from regsvc.team_chat.onebot import OneBot as OneBotPlatform
 from regsvc.team_chat.onebot import OneBotConnection, OneBotConnections
-from regsvc.team_chat.platform import Card
+from regsvc.team_chat.platform import MessageContent
 from tests.support.command_line import companion
 from tests.support.our_tables import our_database
 from tests.support.peers.onebot import ACCOUNT, GROUP, TOKEN, OneBot
@@ -264,12 +264,12 @@ def test_an_answer_that_comes_too_late_makes_no_second_message(monkeypatch: pyte
     async def story() -> str:
         connection = OneBotConnection(str(ACCOUNT), "universal", send, lambda: None)
         connections._open.append(connection)
-        card = Card(1, "Alice wants to join.", (), "", "")
+        content = MessageContent(1, "Alice wants to join.", (), "", "")
         with pytest.raises(TemporaryFailure, match="no answer"):
-            await platform.post(card, 7)
+            await platform.post(content, 7)
         late = {"status": "ok", "retcode": 0, "data": {"message_id": 5}, "echo": json.loads(sent[0])["echo"]}
         connections.receive(connection, json.dumps(late))
-        return await platform.post(card, 7)
+        return await platform.post(content, 7)
 
     assert asyncio.run(story()) == "5"
     assert len(sent) == 1

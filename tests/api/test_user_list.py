@@ -28,6 +28,8 @@ FIELDS = {
     "questionnairePassed",
     "questionnaireReviewSummary",
     "questionnaireRequiresReview",
+    "questionnaireUnread",
+    "decisions",
     "rejections",
     "waitingFor",
     "answeredAt",
@@ -71,7 +73,9 @@ def test_a_line_tells_all_but_what_is_secret(stack: Stack) -> None:
     assert user["rejections"] == {"count": 0, "lastAt": None, "lastReason": None}
     assert (user["isOperator"], user["allowlist"]) == (False, "off")
     payload = {"username", "email", "status", "regTime", "language", "platform", "plugin", "pluginSince", "rejections"}
-    assert {user[name] for name in FIELDS - payload - {"isOperator", "allowlist", "signals", "waitingFor"}} == {None}
+    assert {
+        user[name] for name in FIELDS - payload - {"isOperator", "allowlist", "signals", "waitingFor", "decisions"}
+    } == {None}
 
 
 def test_a_line_follows_what_happens(stack: Stack) -> None:

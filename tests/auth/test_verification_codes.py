@@ -82,6 +82,31 @@ def test_five_wrong_tries_are_the_end_of_a_code(codes: VerificationCodes) -> Non
         redeem(codes, ALICE, CodeOrProof(code), CALLER)
 
 
+@pytest.mark.parametrize("state", ["active", "redeemed", "expired", "never_sent"])
+def test_who_used_up_the_tries_is_told_so_whatever_the_code_is(
+    codes: VerificationCodes, clock: ManualClock, state: str
+) -> None:
+    """By the client's own tries alone: nothing is told about what others did with the code."""
+    code = issue(codes) if state != "never_sent" else "123456"
+    if state == "redeemed":
+        redeem(codes, ALICE, CodeOrProof(code), MALLORY)
+    elif state == "expired":
+        clock.advance(minutes=16)
+
+    def faults(caller: Caller, number: int) -> list[object]:
+        found = []
+        for _ in range(number):
+            with pytest.raises(InvalidCode) as refused:
+                codes.check(ALICE, "register", CodeOrProof(other_than(code)), caller)
+            found.append(refused.value.facts.get("fault"))
+        return found
+
+    assert faults(CALLER, 6) == [None, None, None, None, "tries_used", "tries_used"]
+    assert faults(MALLORY, 1) == [None]
+    issue(codes)
+    assert faults(CALLER, 1) == [None]
+
+
 def test_a_right_code_is_nothing_once_the_tries_are_used_up_meanwhile(codes: VerificationCodes) -> None:
     code = issue(codes)
     row = codes.check(ALICE, "register", CodeOrProof(code), CALLER)

@@ -1,5 +1,6 @@
 """Our pages on a phone with a slow connection: what they load, and how soon they can be used."""
 
+import json
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from tests.bench.figures import Row
 from tests.browser.conftest import PHONE, find_chromium
-from tests.support.stack import Stack
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Stack
 
 SLOW_3G: Final = {"offline": False, "latency": 400, "downloadThroughput": 50_000, "uploadThroughput": 50_000}  # ms, B/s
 CPU_SLOWDOWN: Final = 4
@@ -26,6 +27,8 @@ _PAGES: Final[Mapping[str, str]] = {
     "/admin": "#inside input",
 }
 """Pages, and an element of each that is there once the page can be used."""
+APPLICANTS: Final = 20
+_QUEUE: Final = ".applicant h3"  # a phone shows the first of them, not the list
 
 OBSERVERS: Final = """
 window.lcp = 0;
@@ -42,6 +45,7 @@ class Visit(NamedTuple):
 
     requests: float
     size: float  # bytes, as compressed
+    size_before: float  # the bytes before it could be used
     largest_paint: float
     usable: float
     layout_shift: float
@@ -56,6 +60,7 @@ def measure_pages(directory: Path, runs: int) -> list[Row]:
         for path, element in _PAGES.items():
             address = f"{stack.daemon.base_url}{path}" + (f"#token={token}" if path == "/application" else "")
             rows.append(_row(path, _visit_often(browser, address, element, runs)))
+        rows.append(_measure_queue(browser, stack, runs))
         with Stack("sqlite", directory / "captchas", config=_CAPTCHAS) as captchas:
             visit = _visit_often(browser, f"{captchas.daemon.base_url}/register", _PAGES["/register"], runs)
             rows.append(_row("/register", visit, "with a captcha, "))
@@ -63,21 +68,37 @@ def measure_pages(directory: Path, runs: int) -> list[Row]:
     return rows
 
 
-def _visit_often(browser: Browser, address: str, element: str, runs: int) -> Visit:
-    visits = [_visit(browser, address, element) for _run in range(runs)]
+def _measure_queue(browser: Browser, stack: Stack, runs: int) -> Row:
+    """Visit the queue as an operator who is logged in."""
+    for number in range(APPLICANTS):
+        stack.register(stack.newcomer(f"applicant{number}"))
+    login = {"token": stack.admin_token(OPERATOR, OPERATORS_PASSWORD), "username": OPERATOR, "isAdmin": True}
+    script = f"sessionStorage['companion.admin'] = {json.dumps(json.dumps(login))};"
+    visit = _visit_often(browser, f"{stack.daemon.base_url}/admin", _QUEUE, runs, script)
+    return (
+        f"`/admin`, {APPLICANTS} applicants, on the same phone",
+        "<= 45 KB until they are seen",
+        "<= 2.5 s",
+        f"{visit.size_before / 1000:.1f} KB until they are seen, after {visit.usable / 1000:.2f} s; "
+        f"{visit.size / 1000:.1f} KB in all, CLS {visit.layout_shift:.3f}",
+    )
+
+
+def _visit_often(browser: Browser, address: str, element: str, runs: int, script: str = "") -> Visit:
+    visits = [_visit(browser, address, element, script) for _run in range(runs)]
     return Visit(*map(statistics.median, zip(*visits, strict=True)))
 
 
-def _visit(browser: Browser, address: str, element: str) -> Visit:
+def _visit(browser: Browser, address: str, element: str, script: str) -> Visit:
     context = browser.new_context(viewport=dict(PHONE))  # type: ignore[arg-type]  # a TypedDict of the same keys
     page = context.new_page()
     sizes = _slow_down(context.new_cdp_session(page))
-    page.add_init_script(OBSERVERS)
+    page.add_init_script(script + OBSERVERS)
     page.goto(address, wait_until="commit")
     page.wait_for_selector(element)
-    usable = _number(page, "performance.now()")
+    usable, size_before = _number(page, "performance.now()"), sum(sizes)
     page.wait_for_timeout(SETTLE)
-    visit = Visit(len(sizes), sum(sizes), _number(page, "lcp"), usable, _number(page, "cls"))
+    visit = Visit(len(sizes), sum(sizes), size_before, _number(page, "lcp"), usable, _number(page, "cls"))
     context.close()
     return visit
 
@@ -102,7 +123,7 @@ def _row(path: str, visit: Visit, how: str = "") -> Row:
     return (
         f"`{path}` {how}on a phone, 50 KB/s, 400 ms, CPU / {CPU_SLOWDOWN}",
         "LCP <= 2 s" if path != "/admin" else "",
-        "usable <= 1.6 s" if path != "/admin" else "",
+        f"usable <= {'1.6' if path != '/admin' else '2.5'} s",
         f"{visit.size / 1000:.1f} KB in {visit.requests:.0f} requests, LCP {visit.largest_paint / 1000:.2f} s, "
         f"usable {visit.usable / 1000:.2f} s, CLS {visit.layout_shift:.3f}",
     )

@@ -4,6 +4,7 @@ SnakeYAML 1.33, Gson 2.10 and OpenJDK 17, on 2026-11-28. Here, what no database 
 characters.
 """
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from plugin_bridge.java_formats import (
     Oddity,
     OddityKind,
     describe,
+    int_value,
     parse_json,
     parse_properties,
     parse_yaml,
@@ -186,3 +188,22 @@ def test_where_json_begins_to_be_none_is_named() -> None:
 )  # fmt: skip
 def test_properties(content: bytes, found: dict[str, str]) -> None:
     assert parse_properties(content) == found
+
+
+def test_numbers_that_are_too_long_for_us_are_no_reason_to_refuse_a_file() -> None:
+    for number in ("9" * 5000, "0x" + "f" * 20_000, "1" + ":59" * 3000):
+        document, _oddities = parse_yaml(f"a: {number}\nb: 1\n".encode())
+        assert (describe(document["a"]), document["b"]) == (None, 1)
+
+
+@pytest.mark.parametrize(("number", "value"), [(7, 7), (2**31, -(2**31)), (2**32 + 1, 1), (2.9, 2), (-1e300, -(2**31))])
+def test_whole_numbers_as_java_has_them(number: float, value: int) -> None:
+    assert int_value(number) == value
+
+
+def test_a_megabyte_on_one_line_takes_no_more_memory_than_that() -> None:
+    for content in (b"#\n" + b" " * 2**20 + b"[]", b"['" + b"a" * 2**20 + b"']"):
+        tracemalloc.start()
+        parse_json(content)
+        assert tracemalloc.get_traced_memory()[1] < 32 * 2**20
+        tracemalloc.stop()

@@ -204,10 +204,10 @@ def test_entries_as_servers_without_levels_write_them_count(place: Place) -> Non
         {"uuid": OLIVIA, "name": "Olivia"},
         {"uuid": offline_uuid("Oscar"), "name": "Oscar", "level": "3"},
         {"uuid": offline_uuid("Mo"), "name": "Mo", "level": 2.0},
-        {"uuid": offline_uuid("Max"), "name": "Max", "level": "much"},
         {"name": "Typed"},
-        {"uuid": offline_uuid("Mo"), "name": "M\ud800", "level": 4},
-        {"uuid": offline_uuid("Mo"), "name": "M" * 300, "level": 4},
+        {"uuid": offline_uuid("M"), "name": "M\ud800", "level": 4},
+        {"uuid": offline_uuid("MM"), "name": "M" * 300, "level": 4},
+        {"uuid": offline_uuid("Max"), "name": "Max", "level": "much"},
     ]
     place.game.ops_file.write_text(json.dumps(entries))
     levels = [OpsFile(place.game.ops_file).level_of(name) for name in ("Olivia", "Oscar", "Mo", "Max", "Typed")]

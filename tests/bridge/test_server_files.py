@@ -10,6 +10,7 @@ from plugin_bridge.server.files import (
     PropertiesFile,
     ServerFileError,
     ServerProperties,
+    examine_list,
     read_server_properties,
 )
 
@@ -102,8 +103,8 @@ class TestOpsFile:
         assert OpsFile(ops_path, ["Olivia"]).names() == {"olivia"}
 
     def test_odd_entries_are_no_operators(self, ops_path: Path) -> None:
-        odd: list[object] = [None, 1, "Bob", {}, {"name": "Bob"}, {"level": 4}, {"name": "Bob", "level": "4"}]
-        odd += [{"name": "Bob", "level": True}, {"name": 5, "level": 4}, {"name": "Max", "level": 99}]
+        odd: list[object] = [{}, {"name": "Bob"}, {"level": 4}, {"name": "Bob", "level": "4"}]
+        odd += [{"name": 5, "level": 4}, {"name": "Max", "level": 99}]
         ops_path.write_text(json.dumps(odd), encoding="utf-8")
         ops = OpsFile(ops_path)
         assert (ops.level_of("Bob"), ops.level_of("Max")) == (0, 4)
@@ -115,7 +116,7 @@ class TestOpsFile:
             "[{uuid: UUID, name: Olivia, level: 4.0}]",
             '[{"uuid" = "UUID"; "name" => "Olivia"; "level": 4e0},]',
             '\ufeff[{"uuid": "UUID", "name": "Olivia", "level": 4, "note": "a\tb\nc"}]',
-            '[{"name": "\\ud83d", "level": 4}, null, 5, ["x"], {"uuid": "UUID", "name": "Olivia", "level": 4}]',
+            '[{"name": "\\ud83d", "level": 4}, {"uuid": "UUID", "name": "Olivia", "level": 4}]',
             '[{"uuid": "UUID", "name": "Olivia", "level": 1}, {"uuid": "UUID", "name": "olivia", "level": 4}]',
             '[{"uuid": "UUID", "name": "Olivia", "level": 4, "x": \'Gr\udcfc\udcdfe\'}]',
         ],
@@ -127,10 +128,48 @@ class TestOpsFile:
         assert (ops.level_of("Olivia"), sorted(ops.names())) == (4, ["olivia"])
         assert caplog.messages == []
 
-    def test_the_highest_level_of_a_name_counts(self, ops_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("levels", "counts"),
+        [
+            (["4", "1"], 1),  # the last entry of a player
+            (["1", "4"], 4),
+            (["4294967296"], 0),  # the last 32 bits of a number
+            (["4294967298"], 2),
+            (["-1"], 0),
+            (["2.9"], 2),
+            (['"+3"'], 3),
+            (["3e0"], 3),
+            (["1e400"], None),
+        ],
+    )
+    def test_a_level_is_the_one_that_the_game_reads(
+        self, levels: list[str], counts: int | None, ops_path: Path
+    ) -> None:
+        uuid = "5862580e-aa1b-3ba2-82db-40e501c08259"
+        entries = [f'{{"uuid": "{uuid}", "name": "Olivia", "level": {level}}}' for level in levels]
+        ops_path.write_text(f"[{', '.join(entries)}]", encoding="utf-8")
+        listed, _stamp = OpsFile(ops_path).read()
+        assert [operator.level for operator in listed.values()] == ([] if counts is None else [counts])
+
+    @pytest.mark.parametrize(
+        "odd",
+        [
+            "null",
+            "5",
+            '["x"]',
+            *(f'{{"name": "Bob", "level": {level}}}' for level in ("null", "true", '"4.0"', '" 4"', '"4_0"', "NaN")),
+            '{"name": "Bob", "level": "99999999999"}',
+        ],
+    )
+    def test_who_comes_behind_an_entry_at_which_the_game_stops_is_no_operator(self, odd: str, ops_path: Path) -> None:
+        ops_path.write_text(f'[{{"name": "Olivia", "level": 4}}, {odd}, {{"name": "Mo", "level": 4}}]', "utf-8")
+        assert OpsFile(ops_path).names() == {"olivia"}
+        assert examine_list(ops_path).ignored[-1] == "3 (Mo)"
+
+    def test_the_lowest_level_of_a_name_counts(self, ops_path: Path) -> None:
         write_ops(ops_path, Olivia=4, OLIVIA=1, Mo=-3)
         ops = OpsFile(ops_path)
-        assert (ops.level_of("olivia"), ops.level_of("Mo")) == (4, 0)
+        assert (ops.level_of("olivia"), ops.level_of("Mo")) == (1, 0)
 
     def test_extra_names_are_operators_of_level_4(self, ops_path: Path) -> None:
         ops = OpsFile(ops_path, ["Host", "mo"])

@@ -77,7 +77,7 @@ def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> No
     page.route("**/api/admin/user/approve", lose_the_answer, times=1)
     page.keyboard.press("a")
     page.get_by_role("button", name="Send now").click()
-    expect(olivia.pending_bar).to_contain_text("could not be reached")
+    expect(olivia.pending_bar).to_contain_text("we don’t know whether it arrived")
     expect(olivia.pending_bar).to_contain_text("Next try")
     assert find_serious_faults(page, [".pending-bar"]) == []
     stack.decides("approve", dora)

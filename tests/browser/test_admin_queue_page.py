@@ -367,7 +367,8 @@ def test_everybody_can_review(stack: Stack, open_page: OpenPage) -> None:
     expect(card.locator("q", has_text=MARKUP)).to_be_visible()
     expect(card.locator("dd", has_text=f"{MARKUP} (4711)")).to_be_visible()
     expect(card.locator("li", has_text="Who told you").locator(".worth")).to_have_count(0)  # it earns no points
-    expect(page.locator(".applicants .badge[data-kind=wait]", has_text="60")).to_have_count(1)  # one is unread
+    expect(page.locator(".applicants .badge[data-kind=wait]")).to_have_count(1)  # one is unread
+    expect(page.locator(".applicants .points-sum", has_text="60")).to_have_count(1)
     assert page.locator("main img, main b").count() == 0
     card.locator("details.why > summary").click()
     expect(card.locator(".why p")).to_contain_text(alice.name)  # has been waiting for a review
@@ -452,7 +453,7 @@ def test_olivia_asks_alice_answers_on_her_phone_and_is_approved(stack: Stack, op
     dialog.get_by_label("Question").fill("Which Bob?")
     assert find_serious_faults(page, ["dialog"]) == []
     dialog.get_by_role("button", name="Send the question").click()
-    expect(olivia.notice).to_contain_text(f"{alice.name} was asked")
+    expect(olivia.notice).to_contain_text("The question is on its way")
     expect(heading).to_have_text(bob)
     expect(row).to_contain_text("waits for the applicant")
     card.get_by_role("button", name="Ask…").click()
@@ -464,12 +465,18 @@ def test_olivia_asks_alice_answers_on_her_phone_and_is_approved(stack: Stack, op
     expect(card.locator(".asked")).to_contain_text("Not answered")
 
     expect(phone.get_by_text("Which Bob?")).to_be_visible()
+    waits = phone.locator(".notice[data-kind=wait]")  # for her, and until when
+    expect(waits).to_contain_text(re.compile(r"beantworte unsere Frage bis \d+\.\d+\.\d{4}, "))
+    expect(phone).to_have_title(re.compile("^Wartet auf deine Antwort"))
+    expect(phone.locator("main")).not_to_contain_text("eingegangen")
+    expect(phone.locator("main")).not_to_contain_text("dauert meist")
     assert find_serious_faults(phone, ["main"]) == []
     assert not is_wider_than_the_screen(phone)
     phone.get_by_label(told("asked_answer")).fill("The builder.")
     phone.get_by_role("button", name=told("asked_send")).click()
     expect(phone.get_by_text("The builder.")).to_be_visible()
     expect(phone.get_by_label(told("asked_answer"))).to_have_count(0)
+    expect(waits).to_have_count(0)
 
     expect(olivia.notice).to_contain_text(f"{alice.name} has just answered")
     expect(row.locator(".badge", has_text="answered")).to_be_visible()
@@ -523,8 +530,9 @@ def test_a_wave_from_one_network_is_seen_as_such(stack: Stack, open_page: OpenPa
     assert find_serious_faults(page, [".applicant"]) == []
     assert not is_wider_than_the_screen(page)
 
-    # in a row of the queue the worst comes first, since what does not fit is cut off
-    expect(olivia.person(bob.name).locator(".badge")).to_contain_text(["1 banned · 1 from this address", "50"])
+    # in a row of the queue the worst comes first, since what does not fit is cut off; points are no tag
+    expect(olivia.person(bob.name).locator(".badge")).to_have_text(["1 banned · 1 × IP", "1 to read"])
+    expect(olivia.person(bob.name)).to_contain_text("50 pts")
     card.get_by_role("link", name=names[1]).click()
     expect(page.get_by_role("heading", name=names[1])).to_be_visible()
     olivia.go(f"#queue?name={bob.name}")
@@ -584,6 +592,7 @@ def test_the_queue_in_figures_that_lead_to_what_they_count(stack: Stack, open_pa
     expect(figure("Waiting")).to_have_text("3")
     expect(figure("Awaiting answer")).to_have_text("–")
     assert find_serious_faults(page, [".overview"]) == []
+    assert box_of(strip)["height"] <= 44  # above the applicants, who are what the page is for
     olivia.approve()
     expect(figure("Waiting")).to_have_text("2")
     olivia.pending_bar.get_by_role("button", name="Send now").click()
@@ -688,7 +697,7 @@ def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage) -> None:
     with page.expect_event("requestfailed", lambda request: "/api/admin/user/approve" in request.url):
         page.context.set_offline(False)  # it is sent at once
     assert stack.user(Person(names[1], "", ""))["status"] == "approved"
-    expect(olivia.pending_bar).to_contain_text(say("page.common.unreachable"))
+    expect(olivia.pending_bar).to_contain_text(say("page.common.unsure"))
     page.clock.run_for(5000)
     expect(olivia.pending_bar).to_be_hidden()
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from regsvc.core.email_address import parse_email
 from regsvc.database.models import User
 from regsvc.web.pages import OWN_PAGES, PAGES
-from tests.browser.applicant import expect_received, lose_answers, press_register
+from tests.browser.applicant import expect_received, expect_unsure, lose_answers, press_register
 from tests.browser.conftest import OpenPage
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
@@ -18,6 +18,7 @@ from tests.support.captchas import answer_to
 from tests.support.live_api import LiveApi
 from tests.support.manual_clock import ManualClock
 from tests.support.services import CALLER, PASSWORD, ServiceHarness, open_services
+from tests.support.watching import ask_until
 
 
 @pytest.fixture
@@ -86,7 +87,9 @@ def test_every_door_asks_and_a_right_answer_opens_it(reader: Reader, services: S
     assert reader.pictures == 4
 
 
-def test_lost_answers_cost_a_picture_and_no_application(reader: Reader, services: ServiceHarness, address: str) -> None:
+def test_lost_answers_cost_neither_a_picture_nor_an_application(
+    reader: Reader, services: ServiceHarness, address: str
+) -> None:
     """The request for the code, which has spent its captcha, and then the registration, three times."""
     page = reader.page
     with reader.sees_another():
@@ -95,21 +98,17 @@ def test_lost_answers_cost_a_picture_and_no_application(reader: Reader, services
     reader.answers()
     lose_answers(page, "verify/send", 1)
     reader.press("Next")
-    expect(page.get_by_role("status")).to_contain_text("could not be reached")
+    expect_unsure(page)
     with reader.sees_another():
         reader.press("Next")
-    expect(page.get_by_text("may have used this captcha up. Please solve the new one.")).to_be_visible()
-    reader.answers()
-    with reader.sees_another():
-        reader.press("Next")
-        expect(page.get_by_text("We sent an e-mail to alice@example.org a moment ago")).to_be_visible()
+        expect(page.get_by_text("We’ve sent an e-mail to alice@example.org")).to_be_visible()
         page.get_by_label("Verification code").fill(code_for(services, "alice@example.org"))
     page.get_by_label("Minecraft username").fill("Alice")
     reader.answers()
     press_register(page)
     reader.press("Register")
     expect_received(page)
-    assert reader.pictures == 3
+    assert reader.pictures == 2
     assert [user.username for user in User.select()] == ["Alice"]
 
 
@@ -153,8 +152,7 @@ def test_a_forgotten_password_asks_too(reader: Reader, services: ServiceHarness,
     expect(page.get_by_text("The captcha answer is wrong")).to_be_visible()
     reader.answers()
     reader.press("Send link")
-    expect(page.get_by_role("button", name="Send link")).to_have_count(0)
-    assert services.mails("Alice") == ["reset_password"]
+    ask_until(lambda: services.mails("Alice"), lambda mails: mails == ["reset_password"])
 
 
 # R63

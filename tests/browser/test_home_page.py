@@ -83,6 +83,7 @@ def test_a_visitor_sees_the_server_and_applies(open_page: OpenPage) -> None:
     expect(page.get_by_role("heading", name="Willow Valley")).to_be_visible()
     expect(page.get_by_text("在线玩家 2 / 20")).to_be_visible()
     assert page.title() == "Willow Valley"
+    expect(page.get_by_text("选好名字，告诉我们怎么联系你")).to_be_visible()  # nothing is asked here
     assert page.locator(".lead").evaluate("e => getComputedStyle(e).textTransform") == "uppercase"
     assert colour_of_button(page) == "rgb(255, 204, 0)"
     page.emulate_media(color_scheme="light")
@@ -176,7 +177,7 @@ def test_the_address_can_be_copied_while_the_game_is_away(open_page: OpenPage, t
         expect(page.locator("img")).to_have_count(0)  # rather than broken ones
         expect(page.get_by_text("Server offline")).to_be_visible()
         page.get_by_role("button", name="Copy").click()
-        expect(page.get_by_text("Address copied.")).to_be_visible()
+        expect(page.get_by_text("Copied.")).to_be_visible()
         assert page.evaluate("navigator.clipboard.readText()") == "play.willow.invalid:25566"
 
 

@@ -102,6 +102,7 @@ def test_mistakes_are_told_at_the_step_they_belong_to(apply: Apply) -> None:
     alice.press("Back")
 
     alice.give_email()
+    expect(page.get_by_label("Verification code")).to_be_focused()
     right = alice.code()
     expect(page.get_by_text("Valid for 5 minutes.")).to_be_visible()
     alice.give_code(right[:-1])
@@ -222,7 +223,7 @@ def test_a_registration_whose_answer_was_lost_is_not_lost(stack: Stack, apply: A
     context: BrowserContext = alice.page.context
     context.set_offline(True)
     alice.give_email()
-    expect(alice.page.get_by_role("status")).to_contain_text("could not be reached")
+    expect(alice.page.locator("form > [role=status]:has(+ button)")).to_contain_text("could not be reached")
     context.set_offline(False)
     at_name(alice)
     with table_missing(stack):
@@ -257,7 +258,7 @@ def test_a_phone_that_forgot_the_page_goes_on_where_it_was(apply: Apply) -> None
     alice.page = context.new_page()
     alice.page.goto(address)
     expect(alice.page.get_by_label(NAME)).to_have_value(alice.person.name)
-    expect(alice.page.get_by_role("button", name="Start anew")).to_be_visible()
+    expect(alice.page.get_by_role("button", name="Start over")).to_be_visible()
     alice.give_name()
     expect_received(alice.page)
     assert alice.person.email not in alice.page.evaluate("JSON.stringify({...sessionStorage, ...localStorage})")

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.applicant import Applicant
+from tests.browser.applicant import Applicant, expect_received, expect_unsure, lose_answers, press_register
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.our_tables import age_code, our_database
 from tests.support.questions import UNSCORED, asking
@@ -109,3 +109,62 @@ def test_what_nobody_may_have_is_refused_before_the_questions(stack: Stack, open
     expect(password).to_have_value(alice.person.password)
     alice.press("Next")
     expect(page.get_by_label("Why here?")).to_be_visible()
+
+
+def test_a_registration_whose_answer_was_lost_comes_before_its_questions(stack: Stack, open_page: OpenPage) -> None:
+    """The proof of the address is spent, with which the answers would be sent again. So it is under another name."""
+    for change in ("nothing", "the answers", "the name"):
+        alice = Applicant(open_page("/register", may_complain=True), stack, stack.newcomer("alice"))
+        page = alice.page
+        alice.give_email()
+        if change == "nothing":  # that of each step is lost as well
+            for path in ("verify/check", "register/check", "questionnaire/submit"):
+                lose_answers(page, path, 1)
+        alice.give_code()
+        if change == "nothing":
+            expect_unsure(page)
+            alice.press("Next")
+        alice.give_name()
+        if change == "nothing":
+            expect_unsure(page)
+            alice.press("Next")
+        for answer in ("Talk", "Building"):
+            page.get_by_label(answer).check()
+        if change == "nothing":
+            alice.press("Register")
+            expect_unsure(page)
+        press_register(page)
+        if change == "the answers":
+            page.get_by_label("Why here?").fill(WORDS)
+        elif change == "the name":
+            page.go_back()
+            alice.fill_name("Somebody_else")
+            alice.press("Next")
+        if change != "the name":  # at which the page asks already
+            alice.press("Register")
+        expect_received(page)
+        assert len([letter for letter in stack.smtp.letters_to(alice.person.email) if has_code(letter)]) == 1
+        assert stack.user(alice.person)["status"] == "pending"
+
+
+def test_what_did_not_arrive_is_not_sent_as_it_was(stack: Stack, open_page: OpenPage) -> None:
+    """Alice mends her name while the network is away, and no server ever heard of the first one."""
+    page = open_page("/register", may_complain=True)
+    alice = Applicant(page, stack, stack.newcomer("alice"))
+    alice.give_email()
+    alice.give_code()
+    alice.give_name(f"{alice.person.name}x")
+    page.get_by_label("Talk").check()
+    page.get_by_label("Building").check()
+    page.clock.install()
+    page.route("**/api/register", lambda route: route.abort(), times=3)
+    alice.press("Register")
+    for _time in range(2):
+        expect(page.get_by_role("status")).to_contain_text("Sending it again")
+        page.clock.run_for(4_001)
+    expect_unsure(page)
+    page.go_back()
+    alice.give_name()
+    alice.press("Register")
+    expect_received(page)
+    assert stack.user(alice.person)["status"] == "pending"

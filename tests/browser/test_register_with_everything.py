@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -10,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import Applicant, expect_received, press_register
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.browser.operator import Operator
+from tests.browser.operator import Operator, box_of
 from tests.support.chat_stack import ChatStack
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.peers.oauth_server import OAuthServer
@@ -19,6 +20,27 @@ from tests.support.stack import Stack
 
 MARKUP = '<img src=x onerror="document.title=1"><b>bold</b>'
 WORDS = "<b>I</b> like it."
+
+
+PHONES = ((320, 568), (360, 640), (375, 667), (390, 664))
+FIND_COVERED_FIELDS = """() => {
+  const covered = [];
+  const all = [...document.querySelectorAll("#inside :is(input, select, textarea)")];
+  const fields = all.filter((field) => field.checkVisibility());
+  for (let top = 0; top <= document.documentElement.scrollHeight - innerHeight + 40; top += 40) {
+    scrollTo({ top, behavior: "instant" });
+    for (const field of fields) {
+      const { left, right, top: upper, bottom } = field.getBoundingClientRect();
+      const [x, y] = [(left + right) / 2, (upper + bottom) / 2];
+      if (y < 1 || y > innerHeight - 1) continue;
+      const hit = document.elementFromPoint(x, y);
+      if (hit !== field && !field.labels[0]?.contains(hit)) covered.push(`${field.name} under ${hit?.textContent}`);
+    }
+  }
+  scrollTo({ top: 0, behavior: "instant" });
+  return covered;
+}"""
+"""Returns the fields in whose middle is something else, wherever the page is scrolled to."""
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +181,7 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
 def test_a_registration_whose_answer_was_lost_is_not_lost(
     chat_stack: ChatStack, stack: Stack, open_page: OpenPage
 ) -> None:
-    """Nor is its chat account, which it has spent: sent again after a reload, it is answered."""
+    """Nor is its chat account, which it has spent: after a reload the page asks what became of it, and not her."""
     page = open_page("/register", may_leave_for=chat_stack.provider.address, may_complain=True)
     alice = Applicant(page, stack, stack.newcomer("alice"))
     alice.give_email()
@@ -172,11 +194,6 @@ def test_a_registration_whose_answer_was_lost_is_not_lost(
     expect(page.get_by_text("Linked: alice.at.chat")).to_be_visible()
     press_register(page)
     page.reload()
-    expect(page.get_by_role("status")).to_contain_text("enter your password again")
-    alice.give_name()
-    alice.press("Next")  # the questions were answered
-    expect(page.get_by_text("Linked: alice.at.chat")).to_be_visible()
-    alice.press("Register")
     expect_received(page)
     assert stack.user(alice.person)["chat"]["username"] == "alice.at.chat"
 
@@ -203,3 +220,24 @@ def test_wrong_answers_and_too_many_requests_are_reported(stack: Stack, open_pag
     expect(again.page.get_by_text(f"We sent an e-mail to {bob.person.email} a moment ago")).to_be_visible()
     again.give_code()
     again.expect_step("Name and password")
+
+
+def test_on_phones_nothing_lies_on_a_field(stack: Stack, open_page: OpenPage) -> None:
+    """And the first one is near the top: the page has neither a strip nor a row of links there."""
+    page = open_page("/register", size="phone")
+    alice = Applicant(page, stack, stack.newcomer("alice"))
+    alice.give_email()
+    alice.give_code()
+    alice.expect_step("Name and password")
+    for language in ("en", "de", "fr", "zh"):
+        page.goto(f"{page.url.partition('?')[0]}?language={language}")
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        expect(page.locator("#inside form [name=username]")).to_be_visible()
+        expect(page.get_by_role("navigation")).to_be_hidden()
+        for (width, height), size in product(PHONES, ("100%", "200%")):
+            page.set_viewport_size({"width": width, "height": height})
+            page.evaluate("size => { document.documentElement.style.fontSize = size }", size)
+            assert page.evaluate(FIND_COVERED_FIELDS) == [], (language, width, size)
+            if size == "100%" and width >= 360:
+                field, header = box_of(page.locator("#inside .field").first), box_of(page.locator("header"))
+                assert field["y"] - header["height"] < 220, (language, width)

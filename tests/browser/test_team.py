@@ -68,7 +68,7 @@ def test_olivia_makes_rita_a_reviewer_and_a_token_for_a_bot(stack: Stack, open_p
     tokens.locator("input[value='users.read']").check()
     tokens.locator("button").click()
     olivia.confirm()
-    shown = page.locator("code.token")
+    shown = page.locator(".copyable code")
     expect(shown).to_have_text(re.compile("^cmp_"))
     assert stack.get("/api/admin/users", token=shown.inner_text()).status == 200
     tokens_left = stack.get("/api/admin/team", token=stack.olivia()).json["tokens"]
@@ -95,7 +95,7 @@ def test_a_token_takes_olivias_own_password(stack: Stack, open_page: OpenPage) -
     tokens.locator("input[value='users.read']").check()
     tokens.locator("select").select_option(label=say("token_unlimited"))
     tokens.locator("button").click()
-    dialog, shown = page.get_by_role("dialog"), page.locator("code.token")
+    dialog, shown = page.get_by_role("dialog"), page.locator(".copyable code")
     expect(dialog.get_by_label(say("own_password"))).to_be_focused()
     assert find_serious_faults(page, ["dialog"]) == []
     page.keyboard.press("Enter")
@@ -121,6 +121,9 @@ def test_a_token_takes_olivias_own_password(stack: Stack, open_page: OpenPage) -
     expect(page.locator("ul.team li", has_text="night-bot")).to_contain_text(say("token_unlimited"))
 
     # what is refused for another reason is not told in the dialog
+    expect(tokens.locator("input[type=text]")).to_have_value("")
+    tokens.locator("input[type=text]").fill("night-bot")
+    tokens.locator("input[value='users.read']").check()
     tokens.locator("button").click()
     olivia.confirm()
     expect(olivia.notice).to_have_text(say("refusal.token_name_taken"))
@@ -194,7 +197,9 @@ def test_olivia_invites_alice_who_plays_at_once(stack: Stack, open_page: OpenPag
     form = olivia.page.locator("form", has_text=olivia.say("invite"))
     form.locator("input[value=no_review]").check()
     form.locator("button").click()
-    link = olivia.page.locator("code.token").inner_text()
+    link = olivia.page.locator(".copyable code").inner_text()
+    expect(olivia.page.get_by_role("button", name=olivia.say("page.common.copy"))).to_be_visible()
+    expect(form.locator("input[value=no_review]")).not_to_be_checked()  # the next one begins anew
 
     applicant = Applicant(open_page(f"/register#{link.partition('#')[2]}", size="phone"), stack, alice)
     expect(applicant.page.get_by_text("Olivia has invited you")).to_be_visible()
@@ -212,7 +217,12 @@ def test_olivia_closes_registration_from_a_phone(stack: Stack, open_page: OpenPa
     olivia = Operator(open_page("/admin", size="phone", is_olivias=True)).expect_logged_in()
     olivia.go("#server")
     page, say = olivia.page, olivia.say
-    page.locator("textarea[data-language=en]").fill("We move on Sunday.")
+    german, english = (page.locator(f"textarea[data-language={language}]") for language in ("de", "en"))
+    english.fill("We move on Sunday.")
+    page.locator(".tabs label", has_text="Deutsch").click()
+    expect(english).to_be_hidden()
+    assert not is_wider_than_the_screen(page)
+    german.fill("Wir ziehen am Sonntag um.")
     page.get_by_role("button", name=say("registration_close")).click()
     expect(page.locator(".badge", has_text=say("registration_is_closed"))).to_be_visible()
     expect(open_page("/register").get_by_text("Registration is currently closed.")).to_be_visible()
@@ -222,6 +232,7 @@ def test_olivia_closes_registration_from_a_phone(stack: Stack, open_page: OpenPa
     with page.expect_response("**/announcement"):
         page.get_by_role("button", name=say("announcement_save")).click()
     expect(open_page("/").locator(".announcement")).to_contain_text("We move on Sunday.")
+    expect(open_page("/?language=de").locator(".announcement")).to_contain_text("Wir ziehen am Sonntag um.")
     stack.post("/api/admin/server/announcement", {"texts": {}}, token=stack.olivia())
 
 

@@ -74,6 +74,7 @@ def test_bob_replaces_his_recovery_codes_and_turns_it_off(strict: Stack, open_pa
     page.locator("input").first.fill(bob.name)
     page.locator("input[type=password]").first.fill(bob.password)
     page.keyboard.press("Enter")
+    expect(page.locator("input[inputmode=numeric]").first).to_have_attribute("aria-required", "true")
     page.locator("input[inputmode=numeric]").first.fill(app.code())
     page.keyboard.press("Enter")
     part = page.locator("#totp_title")

@@ -4,11 +4,14 @@
 block is a config, followed by the mistake (>) or the warning (?) that it leads to.
 """
 
+import os
+import re
 from pathlib import Path
 
 import pytest
 
 from regsvc.config.loader import load_config
+from regsvc.config.places import find_config_file
 from regsvc.config.sections import Config, ConfigError
 from regsvc.database.location import read_authme
 from regsvc.doctor.checkup import examine
@@ -83,3 +86,34 @@ def test_a_mistake_in_our_section_about_authme(folder: Path) -> None:
     place = f"{folder}/mc/plugins/AuthMe/config.yml"
     sentence = f"there is no AuthMe config at {place}: set game.directory or authme.config."
     assert problems(lambda: read_authme(config)) == f"{folder}/companion.toml: [authme] enabled = true: {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"[server]\nname = " + b"[" * 10_000, "it is not TOML: brackets are nested too deeply."),
+        (b"[server]\nport = " + b"9" * 5000, "it is not TOML: a number is too long."),
+        (b"[server]\nport = 0x" + b"f" * 5000, "this must be a whole number from 0 to 65535."),
+        ("[server]\n".encode("utf-16-le"), "it is not UTF-8 text; save it as UTF-8."),
+    ],
+)
+def test_a_file_that_nobody_could_read(folder: Path, content: bytes, sentence: str) -> None:
+    (folder / "companion.toml").write_bytes(content)
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        load_config(folder / "companion.toml", {})
+
+
+def test_a_variable_that_is_nested_too_deeply() -> None:
+    with pytest.raises(ConfigError, match=r"COMPANION_GAME_OPERATORS.* must be a list"):
+        load_config(None, {"COMPANION_GAME_OPERATORS": "[" * 10_000})
+
+
+@pytest.mark.parametrize("key", ["SERVER_NAME", "SERVER_DESCRIPTION", "GAME_OPERATORS", "MAIL_PASSWORD"])
+def test_a_variable_that_is_not_utf8(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"COMPANION_{key}: .*: this must be UTF-8 text"):
+        load_config(None, {f"COMPANION_{key}": os.fsdecode(b"Gr\xfc\xdfe")})
+
+
+def test_a_name_that_no_file_can_have() -> None:
+    with pytest.raises(ConfigError, match="there is no such file"):
+        find_config_file("x" * 300, None, {})

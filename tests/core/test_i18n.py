@@ -110,7 +110,7 @@ def test_every_language_says_the_same(language: str) -> None:
         assert text != ""
         assert text.strip() == text or text.strip() == english.strip() == ","
         assert placeholders(text) == placeholders(english)
-        has_words = re.search(r"[A-Za-z]", re.sub(r"\{\w+\}", "", english))
+        has_words = re.search(r"[A-Za-z]", re.sub(r"\{\w+\}|\bIP\b", "", english))
         if has_words and (language == "zh" or len(english.split()) > MOST_COMMON_WORDS):
             assert text != english, "not translated"
 

@@ -30,7 +30,7 @@ from regsvc.doctor.facts.host import find_chat_problems
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.team_chat.discord import Discord
 from regsvc.team_chat.onebot import OneBot, OneBotConnection
-from regsvc.team_chat.platform import Card, MessageGone, Platform
+from regsvc.team_chat.platform import MessageContent, MessageGone, Platform
 from regsvc.team_chat.telegram import Telegram
 from tests.support.manual_clock import ManualClock
 from tests.support.peers import onebot as onebot_peer
@@ -292,12 +292,12 @@ def test_events_and_replies_of_onebot(services: ServiceHarness, caplog: pytest.L
         receive()
 
 
-CARD = Card(1, "Alice wants to join.", (), "", "")
+CONTENT = MessageContent(1, "Alice wants to join.", (), "", "")
 
 
 async def use(platform: Platform) -> None:
     """Post, change and write messages; each may fail by name."""
-    works = [platform.post(CARD, 7), platform.edit("9", CARD), platform.write_to("61", "Hello")]
+    works = [platform.post(CONTENT, 7), platform.edit("9", CONTENT), platform.write_to("61", "Hello")]
     for work in works:
         try:
             found = await work

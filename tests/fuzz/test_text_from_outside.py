@@ -11,7 +11,7 @@ import os
 import struct
 import zipfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from regsvc.team_chat.onebot import OneBotConnection
 from regsvc.team_chat.telegram import Telegram
 from tests.doctor.conftest import doctor_case
 from tests.fuzz.test_chat_platform_shapes import (
-    CARD,
+    CONTENT,
     INTERACTION,
     MESSAGE,
     NAMED,
@@ -184,12 +184,12 @@ def test_replies_of_chat_platforms(peer: AnyReply, raw: bytes, valid: dict[str, 
         return Telegram(TeamChat(platform="telegram", token="666:t", channel="-42", api_url=peer.address), peer.address)
 
     peer.replies = {path: with_texts(reply, raw[:500]) for path, reply in valid.items()}
-    assert asyncio.run(make().post(CARD, 7)) in ("9", "5")
+    assert asyncio.run(make().post(CONTENT, 7)) in ("9", "5")
     refusals = (raw, fill({"ok": False, "error_code": 400, "description": "?", "message": "?", "code": 1}, raw))
     for status, body in [(status, body) for status in (200, 400, 403, 429, 500) for body in refusals]:
         peer.status, peer.replies = status, {"": body}
         with pytest.raises(NAMED) as failure:
-            asyncio.run(make().post(CARD, 7))
+            asyncio.run(make().post(CONTENT, 7))
         require_line(str(failure.value), 1000)
         for problem in find_chat_problems(make(), real_clock.now()):
             require_line(problem, 1000)
@@ -253,11 +253,11 @@ def test_what_people_do_on_chat_platforms(
 ) -> None:
     discord = services.app.team_chat.discord
     assert discord is not None
-    cards, numbers = discord._receiver.decisions.cards, itertools.count(1000, 10)
+    renderer, numbers = discord._receiver.decisions.renderer, itertools.count(1000, 10)
 
     def check(raw: bytes) -> None:
         for act in (rita.on_discord, rita.on_telegram, rita.on_onebot):
-            version = cards.version_of(services.user("Alice"))
+            version = renderer.version_of(services.user("Alice"))
             TeamChatMessage.update(is_open=True, version=version).execute()
             act(raw, next(numbers))
             assert services.user("Alice").status == "rejected", act
@@ -413,9 +413,11 @@ def test_a_folder_of_any_name_is_told(doctor_case: DoctorCase) -> None:
     """What the doctor says is sent as JSON, too."""
     folder = Path(os.fsdecode(os.fsencode(doctor_case.directory) + b"/\xb5\xc7\xc2\xbc"))
     folder.mkdir()
-    facts = Facts(
-        load_config(None, {}, {"game.directory": str(folder), "server.state_dir": str(folder)}), doctor_case.host
+    config = load_config(None, {}, {})
+    config = replace(
+        config, game=replace(config.game, directory=folder), server=replace(config.server, state_dir=folder)
     )
+    facts = Facts(config, doctor_case.host)
     for language in ("en", "zh"):
         checkup = in_language(examine(facts), language)
         assert "\ufffd" in "".join(finding.title + finding.where for finding in checkup.findings)

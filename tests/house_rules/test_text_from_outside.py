@@ -14,6 +14,7 @@ OF_OUR_OWN = (
     "b64encode(",
     "b32encode(",
     "msgspec.json.encode(",
+    "encode_output(",
     "payload",
     "detail",
     ".answers",

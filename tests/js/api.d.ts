@@ -8,7 +8,7 @@ export type AnswerQuestionRequest = { language?: string | null; text: string };
 
 export type ApplicationQuery = { language?: string | null; token?: string | null };
 
-export type ApplicationReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; receivedAt: number; place: number | null; waiting: number; usualSeconds: number | null; reason: string | null; reviewedAt: number | null; reapplyAt: number | null; banExpiresAt: number | null; hasPassword: boolean; canCorrectEmail: boolean; waitingFor: "review" | "applicant" | null; questions: Array<AskedFields>; answers: Array<GivenAnswerFields> | null; canEditAnswers: boolean; gameAddress: string | null };
+export type ApplicationReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; receivedAt: number; place: number | null; waiting: number; usualSeconds: number | null; reason: string | null; reviewedAt: number | null; reapplyAt: number | null; banExpiresAt: number | null; hasPassword: boolean; canCorrectEmail: boolean; waitingFor: "review" | "applicant" | null; answerBy: number | null; questions: Array<AskedFields>; answers: Array<GivenAnswerFields> | null; canEditAnswers: boolean; gameAddress: string | null };
 
 export type ApproveRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; passwordChoice?: "keep" | "link" | "take" | null };
 
@@ -81,6 +81,8 @@ export type ChatUnlinkRequest = { language?: string | null; username: string; pl
 export type CheckCodeReply = { success: true; message?: string; proof: string; expiresInSeconds: number };
 
 export type CheckCodeRequest = { language?: string | null; email: string; code: string; purpose?: "change_email" | "register" | "unlink" };
+
+export type CheckLinkRequest = { language?: string | null; token: string };
 
 export type CheckRegistrationReply = { success: true; message?: string; username: string };
 
@@ -204,7 +206,7 @@ export type MessageReply = { success: true; message: string };
 
 export type NameQuery = { language?: string | null; username: string };
 
-export type NameStatusFields = { username?: string; status?: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; canBeMailed?: boolean; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number; applicationToken?: string; registered: boolean };
+export type NameStatusFields = { username?: string; status?: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; canBeMailed?: boolean; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number; applicationToken?: string; answerBy?: number; registered: boolean };
 
 export type NeighbourFields = { username: string; status: "pending" | "approved" | "rejected" | "banned" };
 
@@ -272,6 +274,8 @@ export type RejectionFields = { count: number; lastAt: number | null; lastReason
 
 export type ReopenRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean };
 
+export type Reply = { success: true; message?: string };
+
 export type ResendReply = { success: true; message?: string; id: number; state: "waiting" | "sent" | "failed" | "dropped" };
 
 export type ResendRequest = { language?: string | null; id?: number | null; ids?: Array<number> | null };
@@ -282,7 +286,7 @@ export type ResetPasswordRequest = { language?: string | null; token: string; ne
 
 export type ReviewRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean };
 
-export type ReviewStatusReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; canBeMailed?: boolean; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number; applicationToken?: string };
+export type ReviewStatusReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; canBeMailed?: boolean; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number; applicationToken?: string; answerBy?: number };
 
 export type RoleReply = { success: true; message?: string; username: string; role: string | null };
 
@@ -348,11 +352,11 @@ export type UpdateUserReply = { success: true; message?: string; email: string; 
 
 export type UpdateUserRequest = { language?: string | null; email: string; code?: string | null; proof?: string | null; currentPassword: string };
 
-export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; waitingFor: "review" | "applicant" | null; answeredAt: number | null; signals: Array<SignalFields>; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; lastLogin: number | null; isOperator: boolean; role: "reviewer" | "moderator" | null; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; invitedBy: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; earlierAnswers: Array<ScoredAnswerFields> | null; history: Array<HistoryFields>; notes: Array<NoteFields>; questions: Array<AskedUserFields>; mails: Array<MailFields>; commands: Array<CommandFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; gameAddresses: Array<GameAddressFields>; player: PlayerFields | null; gates: Array<"allowlist" | "authme">; listed: ListedFields | null };
+export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; questionnaireUnread: number | null; rejections: RejectionFields | null; waitingFor: "review" | "applicant" | null; answeredAt: number | null; signals: Array<SignalFields>; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; decisions: Array<"approve" | "reject" | "ban" | "unban" | "reopen" | "delete">; lastLogin: number | null; isOperator: boolean; role: "reviewer" | "moderator" | null; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; invitedBy: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; earlierAnswers: Array<ScoredAnswerFields> | null; history: Array<HistoryFields>; notes: Array<NoteFields>; questions: Array<AskedUserFields>; mails: Array<MailFields>; commands: Array<CommandFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; gameAddresses: Array<GameAddressFields>; player: PlayerFields | null; gates: Array<"allowlist" | "authme">; listed: ListedFields | null };
 
 export type UserDetailsReply = { success: true; message?: string; user: UserDetailsFields };
 
-export type UserFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; waitingFor: "review" | "applicant" | null; answeredAt: number | null; signals: Array<SignalFields>; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; lastLogin: number | null; isOperator: boolean; role: "reviewer" | "moderator" | null };
+export type UserFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; questionnaireUnread: number | null; rejections: RejectionFields | null; waitingFor: "review" | "applicant" | null; answeredAt: number | null; signals: Array<SignalFields>; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; decisions: Array<"approve" | "reject" | "ban" | "unban" | "reopen" | "delete">; lastLogin: number | null; isOperator: boolean; role: "reviewer" | "moderator" | null };
 
 export type UserStatusReply = { success: true; message?: string; data: NameStatusFields };
 
@@ -435,6 +439,7 @@ export interface PostRoutes {
   "admin/verify": { reply: ValidTokenReply | InvalidTokenReply; body: VerifyTokenRequest };
   "user/password": { reply: ChangePasswordReply; body: ChangePasswordRequest };
   "password/forgot": { reply: MessageReply; body: ForgotPasswordRequest };
+  "password/link": { reply: Reply; body: CheckLinkRequest };
   "password/reset": { reply: ResetPasswordReply; body: ResetPasswordRequest };
   "admin/user/password": { reply: DecisionReply | BulkDecisionReply; body: SetPasswordRequest };
   "user/totp/begin": { reply: BeginSecondFactorReply; body: BeginSecondFactorRequest };

@@ -106,7 +106,7 @@ test("a second decision about a user replaces the first", async () => {
 
 test("without an answer a decision stays and can be sent again", async () => {
   api.reply = () => {
-    throw new Refusal(0, {});
+    throw Object.assign(new Refusal(0, {}), { isUnsure: true });
   };
   const entry = pending.add({ decision: "approve", usernames: ["Alice"] });
   assert.equal(await sender.flush(), false);
@@ -160,7 +160,7 @@ test("what the API does not understand is sent again on request only", async () 
 
 test("a user whose deletion was carried out, but not answered, is not a refusal", async () => {
   api.reply = () => {
-    throw new Refusal(502, {});
+    throw Object.assign(new Refusal(502, {}), { isUnsure: true });
   };
   pending.add({ decision: "delete", usernames: ["Alice"] });
   await pass(UNDO_TIME);

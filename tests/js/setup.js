@@ -31,6 +31,7 @@ class MemoryStorage {
 
 const texts = {
   unreachable: "The server could not be reached.",
+  unsure: "No answer came.",
   "reason.ban.griefing": "Griefing",
   "reason.ban.cheating": "Cheating",
 };

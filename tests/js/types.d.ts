@@ -85,6 +85,8 @@ declare global {
     form: Form;
     above?: Child;
     below?: Child;
+    /** What has the focus at first; the heading otherwise. */
+    focused?: HTMLElement | null;
   }
 
   /** A step of the registration; its heading is the text `step_<id>`. */
@@ -130,6 +132,9 @@ declare global {
     heading?(query: Record<string, string>): string;
     render(context: ViewContext, query: Record<string, string>): Child | Promise<Child>;
   }
+
+  /** A view that is loaded later. */
+  type LaterView = Pick<View, "render">;
 
   /** A page of a list. */
   interface RowsPage<Row> {

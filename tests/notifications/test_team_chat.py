@@ -28,8 +28,8 @@ from regsvc.registration.questionnaire.service import Submitter
 from regsvc.registration.registration import RegistrationRequest
 from regsvc.team_chat.decisions import ChatReceiver, Click, Person, TeamDecisions
 from regsvc.team_chat.discord import Discord, DiscordInteractions
+from regsvc.team_chat.messages import MessageRenderer, TeamChatQueue
 from regsvc.team_chat.onebot import _UNCONNECTED_PAUSE
-from regsvc.team_chat.telling import Cards, TeamChatQueue
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.telegram import GROUP, TOKEN, Telegram, callbacks
 from tests.support.questions import asking
@@ -77,15 +77,15 @@ def test_messages_about_which_nothing_is_to_be_decided_are_forgotten(
 
 def make_decisions(services: ServiceHarness, clock: ManualClock) -> TeamDecisions:
     app = services.app
-    cards = Cards(app.users, app.questionnaire_results.find_of, app.translations, "")
-    return TeamDecisions(app.team_accounts, app.team, app.decisions, cards, app.team_chat_queue, clock)
+    renderer = MessageRenderer(app.users, app.questionnaire_results.find_of, app.translations, "")
+    return TeamDecisions(app.team_accounts, app.team, app.decisions, renderer, app.team_chat_queue, clock)
 
 
 def make_receiver(services: ServiceHarness, count: Callable[[str, str], None]) -> ChatReceiver:
     app = services.app
-    cards = Cards(app.users, app.questionnaire_results.find_of, app.translations, "")
+    renderer = MessageRenderer(app.users, app.questionnaire_results.find_of, app.translations, "")
     told = app.team_chat_queue, services.clock
-    decisions = TeamDecisions(app.team_accounts, app.team, app.decisions, cards, *told)
+    decisions = TeamDecisions(app.team_accounts, app.team, app.decisions, renderer, *told)
     return ChatReceiver(decisions, app.worker, app.translations, lambda: None, count, services.clock)
 
 
@@ -127,12 +127,12 @@ def test_a_signal_names_nobody_where_names_are_not_told(services: ServiceHarness
         services.decide(transition, "Alice")
     services.register("Alice")
     app, alice = services.app, services.user("Alice")
-    cards = Cards(app.users, app.questionnaire_results.find_of, app.translations, "")
+    renderer = MessageRenderer(app.users, app.questionnaire_results.find_of, app.translations, "")
     shown = {}
     for tells in (("name", "signals"), ("signals",)):
         platform = Discord(TeamChat(platform="discord", channel="1", tells=tells), "")
-        card = cards.make(alice, 1, platform, "en")
-        text = " ".join((card.title, *card.lines))
+        content = renderer.render(alice, 1, platform, "en")
+        text = " ".join((content.title, *content.lines))
         assert "banned" in text
         shown[tells] = "Alice" in text
     assert list(shown.values()) == [True, False]
@@ -149,7 +149,7 @@ def test_an_answer_names_nobody_where_names_are_not_told(services: ServiceHarnes
     for tells in (("name", "score"), ("score",)):
         chat = TeamChat(platform="telegram", channel="1", tells=tells)
         TeamChatMessage.delete().execute()
-        version = decisions.cards.version_of(alice)
+        version = decisions.renderer.version_of(alice)
         columns = {"user_id": alice.id, "username_key": "alice", "shown": "", "version": version}
         row = TeamChatMessage.create(chat=chat.name, is_open=True, changed_at=clock(), **columns)
         click = Click(chat, rita, "ask", row.id, text=f"Who is Bob, {len(said)}?")
@@ -160,7 +160,7 @@ def test_an_answer_names_nobody_where_names_are_not_told(services: ServiceHarnes
 def test_what_waits_for_a_connection_is_hastened_and_what_is_being_sent_is_left(
     services: ServiceHarness, clock: ManualClock
 ) -> None:
-    """To send an entry may take several calls of twenty seconds: a card that is closed, a new one, those of before."""
+    """To send an entry may take calls of twenty seconds each: a message that is closed, a new one, those of before."""
     chats = [TeamChat(platform="onebot", token="t", channel=channel) for channel in ("1", "2")]
     queue = TeamChatQueue(chats, "en", clock)
     queue.enqueue("registered", "Alice")
@@ -347,7 +347,7 @@ def test_an_application_on_discord_decides_in_its_own_channel(services: ServiceH
         for channel, key in zip(channels, keys, strict=True)
     ]
     interactions, numbers = DiscordInteractions([Discord(chat, "") for chat in chats], receiver), itertools.count(1)
-    version = receiver.decisions.cards.version_of(alice)
+    version = receiver.decisions.renderer.version_of(alice)
 
     def click(key: SigningKey, row: TeamChatMessage, channel: str) -> str:
         interaction = {

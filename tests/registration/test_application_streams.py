@@ -41,6 +41,7 @@ WAITING = ApplicationReply(
     has_password=True,
     can_correct_email=False,
     waiting_for="review",
+    answer_by=None,
     questions=(),
     answers=None,
     can_edit_answers=False,

@@ -21,7 +21,7 @@ from regsvc.core.errors import Refusal
 from regsvc.database.models import SyncRecord, User
 from regsvc.sync.effects import Effects, SyncContext
 from regsvc.sync.pages import Page, ReconcileResult
-from regsvc.sync.records import Account
+from regsvc.sync.records import Account, AccountLoader
 from regsvc.sync.rules import decide
 from tests.support.authme.authme_tables import insert_player
 from tests.support.services import MakeServices, ServiceHarness
@@ -73,14 +73,14 @@ FAULTS: Final = st.tuples(
 @contextmanager
 def looked_at(services: ServiceHarness) -> Iterator[set[str]]:
     """Collect the names whose accounts are loaded in the meantime."""
-    accounts, names = services.app.reconciler.loader, set[str]()
-    load = accounts.load
+    names, load = set[str](), AccountLoader.load
 
-    def loading(keys: Collection[str], players: Mapping[str, PlayerRow] | None) -> list[Account]:
-        names.update(keys)
-        return load(keys, players)
+    def loading(loader: AccountLoader, keys: Collection[str], players: Mapping[str, PlayerRow] | None) -> list[Account]:
+        if loader is services.app.reconciler.loader:
+            names.update(keys)
+        return load(loader, keys, players)
 
-    with mock.patch.object(accounts, "load", loading):
+    with mock.patch.object(AccountLoader, "load", loading):
         yield names
 
 

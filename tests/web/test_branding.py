@@ -73,10 +73,13 @@ def test_a_preview_shows_name_sentence_and_picture(willow: LiveApi) -> None:
     assert shown["twitter:card"] == "summary_large_image"
 
 
-def test_a_host_who_has_set_nothing_previews_the_name_alone(plain: LiveApi) -> None:
-    shown = metas(Page(plain.request("GET", "/")))
+def test_a_host_who_has_set_nothing_previews_the_name_and_what_it_is(plain: LiveApi) -> None:
+    shown = metas(Page(plain.request("GET", "/", headers={"Accept-Language": "de"})))
     assert shown["og:title"] == "Game server"
-    assert not {"og:image", "og:url", "og:description", "description"} & set(shown)
+    assert (
+        shown["og:description"] == shown["description"] == "Ein Minecraft-Server. Registriere dich, um hier zu spielen."
+    )
+    assert not {"og:image", "og:url"} & set(shown)
 
 
 @pytest.mark.parametrize(
@@ -116,8 +119,11 @@ def test_the_manifest_is_the_hosts(willow: LiveApi) -> None:
     assert manifest["start_url"] == "./"
 
 
-def test_an_icon_may_be_the_hosts_own() -> None:
-    with LiveApi(make_features(Config(server=ServerSection(favicon="/icon.png"))), pages=OWN_PAGES) as live:
+@pytest.mark.parametrize(
+    "server", [ServerSection(favicon="/icon.png", logo_url="/logo.png"), ServerSection(logo_url="/icon.png")]
+)
+def test_an_icon_may_be_the_hosts_own_or_the_logo(server: ServerSection) -> None:
+    with LiveApi(make_features(Config(server=server)), pages=OWN_PAGES) as live:
         reply = live.request("GET", "/")
     assert [link["href"] for link in Page(reply).all("link") if link["rel"] == "icon"] == ["/icon.png"]
     assert "img-src data: 'self';" in reply.headers["Content-Security-Policy"]

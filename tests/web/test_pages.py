@@ -14,7 +14,19 @@ from regsvc.config.host_sections import ServerSection
 from regsvc.config.sections import Config, Download, RegistrationSection
 from regsvc.core.i18n import Translated, load_translations
 from regsvc.http.route import Features
-from regsvc.web.assets import FEATURES, Asset, features_of, load_script, load_style, load_worker
+from regsvc.web.assets import (
+    _LOADED,
+    FEATURES,
+    Asset,
+    features_of,
+    list_parts,
+    load_part,
+    load_part_style,
+    load_script,
+    load_style,
+    load_worker,
+    make_texts,
+)
 from regsvc.web.base import (
     ASSET_SECURITY_POLICY,
     CONTENT_SECURITY_POLICY,
@@ -31,13 +43,20 @@ ASSETS = list(
     dict.fromkeys(
         [
             *(asset for page in PAGE_TABLE for asset in (load_style(page.name), load_script(page.name))),
+            *(
+                load(part)
+                for page in PAGE_TABLE
+                for part in list_parts(page.name)
+                for load in (load_part, load_part_style)
+            ),
             load_worker("captcha"),
         ]
     )
 )
 USED = features_of(Config())
 LARGEST_PAGE = 26_500  # bytes of what a phone needs first; with headers 28 KB
-LARGEST_ADMIN_PAGE = 78 * 1024  # operators work there for hours, and their browsers keep all of it but the HTML
+LARGEST_INSIDE = 56_000  # bytes of the admin page and its first part: all but replies before the queue is seen
+GZIP = {"Accept-Encoding": "gzip"}
 MARKUP = """</title><script>alert("1")</script>' onload='alert(2)' & {{ server }} {minLength}"""
 
 each_page = pytest.mark.parametrize("page", PAGE_TABLE, ids=lambda page: page.name)
@@ -58,6 +77,16 @@ def open_page(features: Features, path: str = "/set-password", **headers: str) -
 def texts_of(page: Page) -> dict[str, str]:
     texts: dict[str, str] = json.loads(page.all("body")[0]["data-texts"])
     return texts
+
+
+def parts_of(page: Page) -> list[tuple[str, ...]]:
+    """The paths of script, style and texts of each part."""
+    files = page.all("body")[0]["data-parts"].split()
+    return [tuple(files[index : index + 3]) for index in range(0, len(files), 3)]
+
+
+def scripts_of(page: WebPage) -> bytes:
+    return b"\n".join([load_script(page.name).content, *(load_part(part).content for part in list_parts(page.name))])
 
 
 @each_page
@@ -227,7 +256,7 @@ def test_it_works_below_a_path_of_a_proxy(api: LiveApi, page: WebPage) -> None:
     read = Page(api.request("GET", page.path))
     references = [a["href"] for a in read.all("a")] + [read.all("script")[0]["src"]]
     assert not [reference for reference in references if reference.startswith("/")]
-    assert not re.search(rb"""["'`]/[a-z]""", load_script(page.name).content)
+    assert not re.search(rb"""["'`]/[a-z]""", scripts_of(page))
 
 
 @each_page
@@ -235,7 +264,41 @@ def test_a_page_is_small_on_the_wire(api: LiveApi, page: WebPage) -> None:
     html = api.request("GET", page.path, headers={"Accept-Encoding": "gzip"})
     assert html.headers["Content-Encoding"] == "gzip"
     size = len(html.content) + len(load_script(page.name).compressed) + len(load_style(page.name).compressed)
-    assert size < (LARGEST_PAGE if page.is_for_players else LARGEST_ADMIN_PAGE)
+    assert size < LARGEST_PAGE
+    if list_parts(page.name):
+        first = [
+            api.request("GET", f"/{path}", headers=GZIP) for path in parts_of(Page(api.request("GET", page.path)))[0]
+        ]
+        assert size + sum(len(reply.content) for reply in first) < LARGEST_INSIDE
+
+
+def test_the_parts_of_a_page_have_the_rest_of_its_texts(api: LiveApi) -> None:
+    """Each once, in the language of the page; also after a restart, when no page was sent yet."""
+    for language in TRANSLATIONS.languages_of("page.admin"):
+        page = Page(api.request("GET", "/admin", headers={"Accept-Language": language}))
+        parts = parts_of(page)
+        assert [path.split(".")[0] for path, _style, _texts in parts] == [f"web/{part}" for part in list_parts("admin")]
+        for load in (load_part, load_part_style, make_texts):
+            load.cache_clear()
+        _LOADED.clear()
+        found = [texts_of(page)]
+        for script, style, texts in parts:
+            assert [api.request("GET", f"/{path}").status for path in (script, style)] == [200, 200]
+            found.append(api.request("GET", f"/{texts}").json)
+        known = TRANSLATIONS.section("page.common", language) | TRANSLATIONS.section("page.admin", language)
+        reasons = {f"reason.{code}" for code in TRANSLATIONS.section("reason", language)}
+        assert sorted(key for texts in found for key in texts) == sorted(known.keys() | reasons)
+        assert all(known.get(key, text) == text for texts in found for key, text in texts.items())
+        named = set[str]()
+        scripts = [load_script("admin", USED), *(load_part(part, USED) for part in list_parts("admin"))]
+        for asset, own in zip(scripts, found, strict=True):
+            named |= own.keys()
+            assert set(re.findall(r"""["`](\w+)["`]""", asset.content.decode())) & known.keys() <= named
+
+
+def test_an_earlier_version_of_a_part_is_gone(api: LiveApi) -> None:
+    for kind in ("js", "css", "json"):
+        assert api.request("GET", f"/web/admin-1-inside.0123456789abcdef.{kind}").status == 404
 
 
 @each_page
@@ -258,7 +321,7 @@ def test_a_browser_without_scripts_is_told_so(api: LiveApi, page: WebPage) -> No
 
 @each_page
 def test_a_script_makes_no_markup_of_text(page: WebPage) -> None:
-    script = load_script(page.name).content.decode()
+    script = scripts_of(page).decode()
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|\.style\b", script
     )

@@ -39,21 +39,13 @@ from regsvc.core.errors import (
     TotpRequired,
     UserNotFound,
 )
+from regsvc.core.shapes import Output, Username
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import BANNED, ChatRequest, User, Verification
-from regsvc.http.messages import (
-    CodeProof,
-    MessageReply,
-    NameQuery,
-    Output,
-    Password,
-    Reply,
-    Username,
-    to_reply,
-)
+from regsvc.http.messages import CodeProof, MessageReply, NameQuery, Password, Reply, to_reply
 from regsvc.http.route import ACCESS_TOKEN, LINK_COOKIE, LINK_COOKIE_NAME, LINK_TOKEN, LINK_TOKEN_HEADER, PUBLIC, Routes
 from regsvc.users.chat_links import CLAIM_TIMEOUT, ChatAccount, ChatLinks
 
@@ -61,7 +53,6 @@ if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 _UNUSED_ADDRESS = "@"
 """An address that no user has, so that an unknown name takes the same lookup as a known one."""
@@ -319,7 +310,6 @@ LinkToken = Annotated[
     ),
 ]
 
-
 IsLinked = Annotated[bool, Meta(description="Whether a chat account is linked.", examples=[True])]
 
 
@@ -359,10 +349,8 @@ class ChatClaimFields(Output, frozen=True, kw_only=True):
 
 PATH: Final = "/chat-linked"
 
-
 LINKED: Final = "linked"
 """Outcome: the chat account is linked to a user."""
-
 
 WAITING: Final = "waiting"
 """Outcome: the chat account is proven and waits to be claimed by a registration or a login."""
@@ -371,12 +359,9 @@ WAITING: Final = "waiting"
 # Browsers accept a `__Host-` cookie only over HTTPS and from this exact host, so no sibling domain can set it.
 _SAFE_NAME: Final = f"__Host-{LINK_COOKIE_NAME}"
 
-
 _KEPT: Final = 4
 
-
 _LIFETIME: Final = CLAIM_TIMEOUT + REQUEST_TIMEOUT
-
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 

@@ -251,16 +251,12 @@ def _name(value: object) -> str | None:
 
 REQUEST_TIMEOUT: Final = timedelta(minutes=10)
 
-
 MAX_OPEN_REQUESTS: Final = 10_000
 """Open requests of all clients together; a rate limit per client applies before."""
 
-
 _EVICTED_AT_ONCE: Final = MAX_OPEN_REQUESTS // 100
 
-
 _SECRET_BYTES: Final = 32
-
 
 _MAX_STATE_LENGTH: Final = 100
 

@@ -87,14 +87,14 @@ class Change:
         return self.kind in (NEW, CHANGED, ADAPTED, RIGHTS)
 
 
+@dataclass(frozen=True)
 class Tree:
     """The file system of the installed system: `root` is / or the folder that stands for it.
 
     What is read and written here is reached by descriptors, past no link that another user could have planted.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    root: Path
 
     def inside(self, path: Path) -> Path:
         """Return where a path of the installed system is now."""

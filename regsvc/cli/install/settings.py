@@ -311,7 +311,6 @@ _SAMPLE_ADDRESS: Final = "127.0.0.1:8080"
 _SAMPLE_HOST: Final = "play.example.org"
 _SAMPLE_PATH: Final = "/reg"
 
-
 NEW_CONFIG: Final = """\
 # The config of the companion: the keys of this server. All others have their defaults.
 # All keys:   companion docs conf/companion.toml

@@ -271,23 +271,23 @@ def _read(table: TableSpec, row: Sequence[object]) -> Row:
         ) from error
 
 
+@dataclass(frozen=True)
 class FileRows(Rows):
     """Rows from files written by `write_tables`."""
 
-    def __init__(self, folder: Path, rows: Mapping[str, int], next_numbers: Mapping[str, int]) -> None:
-        """`rows` (counts) and `next_numbers` by table, from the backup's manifest."""
-        self._folder = folder
-        self._rows = rows
-        self._next_numbers = next_numbers
+    folder: Path
+    counts: Mapping[str, int]
+    """Rows by table, as `next_numbers` from the backup's manifest."""
+    next_numbers: Mapping[str, int]
 
     def count(self, table: TableSpec) -> int:
-        return self._rows.get(table.name, 0)
+        return self.counts.get(table.name, 0)
 
     def next_number(self, table: TableSpec) -> int:
-        return self._next_numbers.get(table.name, 1)
+        return self.next_numbers.get(table.name, 1)
 
     def chunks(self, table: TableSpec) -> Iterator[list[Row]]:
-        path = self._folder / f"{table.name}.jsonl"
+        path = self.folder / f"{table.name}.jsonl"
         try:
             # a descriptor, not a path
             with open(open_regular_file(path), encoding="utf-8") as file:  # noqa: PTH123

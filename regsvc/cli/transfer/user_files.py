@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import KW_ONLY, astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from ipaddress import ip_address
@@ -48,7 +48,6 @@ from regsvc.users.chat_links import ChatAccount
 from regsvc.users.user_details import QuestionnaireResult
 
 Format = Literal["csv", "json"]
-
 
 STANDARD_OUTPUT: Final = "-"
 _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -137,30 +136,29 @@ def from_cell(cell: str) -> str:
     return cell[1:] if cell[:1] == _MARK and cell[1:2] in (*_FORMULAS, _MARK) and len(cell) > 1 else cell
 
 
+@dataclass(frozen=True)
 class Exporter:
     """Writer of an export from one consistent snapshot. Blocking."""
 
-    def __init__(
-        self, database: Database, now: Clock, algorithm: str | None, format: Format, *, with_hashes: bool
-    ) -> None:
-        """`algorithm`: the name for hashes made by AuthMe (its configured algorithm)."""
-        self._database = database
-        self._now = now
-        self._algorithm = algorithm
-        self._format = format
-        self._with_hashes = with_hashes
+    database: Database
+    now: Clock
+    algorithm: str | None
+    """The name for hashes made by AuthMe (its configured algorithm)."""
+    format: Format
+    _: KW_ONLY
+    with_hashes: bool
 
     def export(self, what: What, output: str, audit: Audit, by: str) -> dict[str, int]:
         """Export, record an audit entry and return the number of records of each kind. Raises `TransferProblem`.
 
         `output`: a file, or "-" for standard output; a directory for `all` as CSV.
         """
-        if self._with_hashes and what == "audit":
+        if self.with_hashes and what == "audit":
             raise TransferProblem("--with-hashes works with users only, not with --what audit.")
         kinds = ("users", "audit") if what == "all" else (what,)
-        audit.record("data.exported", Actor(by), detail={"what": what, "withHashes": self._with_hashes})
-        with DatabaseRows(self._database).snapshot():
-            if self._format == "json":
+        audit.record("data.exported", Actor(by), detail={"what": what, "withHashes": self.with_hashes})
+        with DatabaseRows(self.database).snapshot():
+            if self.format == "json":
                 return self._write_json(kinds, output)
             if len(kinds) == 1:
                 return {kinds[0]: self._write_csv(kinds[0], output)}
@@ -177,7 +175,7 @@ class Exporter:
         return {kind: self._write_csv(kind, str(folder / f"{kind}.csv")) for kind in kinds}
 
     def _write_csv(self, kind: str, output: str) -> int:
-        columns = AUDIT_COLUMNS if kind == "audit" else (*USER_COLUMNS, *(HASH_COLUMNS if self._with_hashes else ()))
+        columns = AUDIT_COLUMNS if kind == "audit" else (*USER_COLUMNS, *(HASH_COLUMNS if self.with_hashes else ()))
         count = 0
         with open_output(output) as file:
             writer = csv.writer(file, lineterminator="\n")
@@ -190,7 +188,7 @@ class Exporter:
     def _write_json(self, kinds: Iterable[str], output: str) -> dict[str, int]:
         counts = {}
         with open_output(output) as file:
-            head = {"format": FORMAT, "version": VERSION, "exported_at": _timestamp(self._now())}
+            head = {"format": FORMAT, "version": VERSION, "exported_at": _timestamp(self.now())}
             file.write(json.dumps(head)[:-1])
             for kind in kinds:
                 file.write(f', "{kind}": [')
@@ -211,14 +209,14 @@ class Exporter:
             progress.end()
 
     def _users(self, page: list[User]) -> Iterator[Record]:
-        reviews = _reviews_of(page) if self._format == "json" else {}
+        reviews = _reviews_of(page) if self.format == "json" else {}
         chats, results = _chats_of(page), _results_of(page)
-        players = _players_of(page) if self._with_hashes else {}
+        players = _players_of(page) if self.with_hashes else {}
         for user in page:
             record = _user(user) | {"chat": chats.get(user.id), "questionnaire": results.get(user.id)}
-            if self._format == "json":
+            if self.format == "json":
                 record["reviews"] = reviews.get(user.id, [])
-            if self._with_hashes:
+            if self.with_hashes:
                 record |= self._password(user, players.get(user.username_key))
             yield record
 
@@ -234,7 +232,7 @@ class Exporter:
             found = player.base_hash if player.presence == PRESENT else None
         if found is None:
             return dict.fromkeys(HASH_COLUMNS)
-        return {"hash": found, "salt": player and player.base_salt, "algorithm": self._algorithm}
+        return {"hash": found, "salt": player and player.base_salt, "algorithm": self.algorithm}
 
 
 def _pages(model: Any) -> Iterator[list[Any]]:

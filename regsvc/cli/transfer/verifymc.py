@@ -281,7 +281,7 @@ def _moment(value: Any) -> datetime | None:
         return None
     try:
         return from_epoch_ms(number)
-    except (OverflowError, ValueError, OSError):
+    except OverflowError:
         return None
 
 

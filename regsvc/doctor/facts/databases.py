@@ -59,7 +59,6 @@ from regsvc.users.gates import HELD_BACK
 
 _NO_SUCH_TABLE: Final = 1146
 
-
 _NEWEST_MAILS: Final = (
     "SELECT id, recipient, recipient_key, outcome, last_error FROM regsvc_outbox WHERE kind = 'mail'"
     " AND (outcome IN ('sent', 'failed') OR (outcome IS NULL AND last_error IS NOT NULL)) ORDER BY id DESC LIMIT 20"

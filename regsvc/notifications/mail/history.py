@@ -12,22 +12,12 @@ from regsvc.core import errors
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import InvalidField, MailNotFound, MailNotResendable, Refusal
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import Moment, Output, Username
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import EntryPage, find_page
 from regsvc.database.models import OutboxEntry, Review, User
-from regsvc.http.messages import (
-    Email,
-    Language,
-    Moment,
-    Output,
-    PageNumber,
-    PageSize,
-    Pagination,
-    Reply,
-    Username,
-    make_pagination,
-)
+from regsvc.http.messages import Email, Language, PageNumber, PageSize, Pagination, Reply, make_pagination
 from regsvc.http.route import Routes
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail import history
@@ -39,7 +29,6 @@ if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
 
 MailState = Literal["waiting", "sent", "failed", "dropped"]
 
@@ -196,9 +185,7 @@ class MailResender:
 
 MailName = Annotated[str, Meta(description="The kind of mail.", examples=["approved"])]
 
-
 MAX_RESENT = 100
-
 
 MailId = Annotated[int, Meta(ge=1, le=2**63 - 1, examples=[1])]
 

@@ -68,7 +68,7 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "unbanned": frozenset({"username", "reason"}),
     "unbanned_set_password": frozenset({"username", "reason"}),
     "reopened": frozenset({"username", "reason"}),
-    "asked": frozenset({"username", "question"}),
+    "asked": frozenset({"username", "question", "until"}),
     "ban_ended": frozenset({"username"}),
     "ban_ended_set_password": frozenset({"username"}),
     "ban_ended_unapproved": frozenset({"username"}),
@@ -573,8 +573,7 @@ class MailRenderer:
     def _unlink_code(self, mail: OutboxEntry) -> _Content:
         if mail.user_id is None and mail.row_id is not None:
             self._codes.mark_sent(mail.row_id)  # it lives no longer than one that is mailed, by which it would be told
-        username = _get_user(mail).username
-        code = self._verification_code(mail)
+        username, code = _get_user(mail).username, self._verification_code(mail)
         return _Content({"username": username, **code.values}, code.secrets)
 
     def _about_user(self, mail: OutboxEntry) -> _Content:
@@ -584,10 +583,11 @@ class MailRenderer:
         """Render a question; once it is answered, or the application decided, it is pointless."""
         user = _get_user(mail)
         row = None if mail.row_id is None else AskedQuestion.get_or_none(AskedQuestion.id == mail.row_id)
-        if row is None or row.answered_at is not None or user.status != PENDING or user.asked_at is None:
+        until = self._config().registration.answer_by(user.unanswered_since)
+        if row is None or row.answered_at is not None or until is None:
             raise Drop("the question was answered, or the registration reviewed meanwhile")
-        application = self._application(mail, user)
-        return _Content({**application.values, "question": row.question}, application.secrets)
+        application, asked = self._application(mail, user), {"question": row.question}
+        return _Content({**application.values, **asked, "until": self._moment(until, mail)}, application.secrets)
 
     def _received(self, mail: OutboxEntry) -> _Content:
         """Render the receipt; a decision that was made before it is sent makes it pointless."""

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 ROUTES: Final = Routes()
 
-
 _CHANGES: Final = (RateLimit(10, timedelta(hours=1)), RateLimit(30, timedelta(days=1)))
 """Changes of the answers of one application, each of which the team is told."""
 

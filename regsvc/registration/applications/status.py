@@ -26,6 +26,7 @@ from regsvc.core.addresses import Caller, public_game_address
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.errors import ApplicationNotFound, TooManyStreams
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import Moment, Output, Username
 from regsvc.core.shared_lookup import SharedLookup
 from regsvc.database.audit import AUTOMATIC, SYNC
 from regsvc.database.bulk import MAX_COUNT
@@ -33,16 +34,14 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, AWAITS_REVIEW, PENDING, Review, SyncRecord, User
 from regsvc.http.live_streams import EVENT_STREAM, LiveStream, LiveStreams, send_events
 from regsvc.http.messages import (
+    ANSWER_BY,
     ApplicationToken,
     Count,
     Email,
-    Moment,
-    Output,
     QuestionId,
     Reply,
     Request,
     Status,
-    Username,
     WaitingForText,
     to_reply,
 )
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
 
 
 ROUTES: Final = Routes()
-
 
 _DECISIONS: Final = 50
 _FEWEST_DECISIONS: Final = 5
@@ -217,6 +215,7 @@ class Applications:
                 has_password=not needs_password(user) or user.id in with_password,
                 can_correct_email=is_pending and may_correct_email(user, requires_code=requires_code),
                 waiting_for=waiting_for(user),
+                answer_by=config.registration.answer_by(user.unanswered_since),
                 questions=tuple(to_reply(AskedFields, it) for it in questions.get(user.id, ())),
                 answers=None if result is None else tuple(map(_given_answer, result.answers)),
                 can_edit_answers=is_pending and result is not None and self._questionnaires.is_enabled,
@@ -331,6 +330,7 @@ class ApplicationReply(Reply, frozen=True, kw_only=True):
     ]
     can_correct_email: bool
     waiting_for: WaitingForText | None
+    answer_by: Annotated[Moment, ANSWER_BY] | None
     questions: Annotated[tuple[AskedFields, ...], Meta(description="Oldest first; only the newest can be answered.")]
     answers: tuple[GivenAnswerFields, ...] | None
     can_edit_answers: bool

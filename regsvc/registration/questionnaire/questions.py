@@ -22,9 +22,9 @@ from regsvc.config.value_checks import language_tag, unreadable_reason
 from regsvc.core.errors import InvalidAnswer
 from regsvc.core.i18n import Translated, normalize_tag
 from regsvc.core.safe_paths import read_text_file
+from regsvc.core.text import parse_toml
 
 QuestionType = Literal["single_choice", "multiple_choice", "text"]
-
 
 TranslatedText = Translated[str]
 EMPTY_TEXT = TranslatedText({"": ""})
@@ -251,9 +251,7 @@ class Questionnaire:
 
 _UNWANTED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
-
 _LONGEST_SHOWN: Final = 60
-
 
 _MISSING: Final = object()
 
@@ -362,39 +360,27 @@ class FileTable:
 
 _MAX_FILE: Final = 1024 * 1024
 
-
 _MAX_QUESTIONS: Final = 100
-
 
 _MAX_OPTIONS: Final = 50
 
-
 _MAX_ID: Final = 999_999
-
 
 _MAX_POINTS: Final = 10_000
 
-
 _LONGEST_QUESTION: Final = 2000
-
 
 _LONGEST_OPTION: Final = 500
 
-
 _LONGEST_PLACEHOLDER: Final = 200
-
 
 _LONGEST_RULE: Final = 4000
 
-
 _LONGEST_ANSWER: Final = 4000
-
 
 _USUAL_LONGEST_ANSWER: Final = 1000
 
-
 _COMMON_KEYS: Final = ("id", "type", "text", "required")
-
 
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "single_choice": ("option",),
@@ -429,12 +415,12 @@ def _read(file: Path) -> dict[str, object]:
     if file.stat().st_size > _MAX_FILE:
         raise ConfigError(f"{file}: the file is too large; a questionnaire may have up to 1 MiB.")
     try:
-        return tomllib.loads(read_text_file(file))
+        return parse_toml(read_text_file(file))
     except OSError as error:
         raise ConfigError(f"[questionnaire] file: {file} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{file}: the file is not UTF-8 text; save it as UTF-8.") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file}: the file is not valid TOML: {error}; fix that line.") from None
 
 

@@ -1,4 +1,4 @@
-"""Submission of the questionnaire, its stored results, and its step of the registration.
+"""Submission of the questionnaire, its stored results, and its condition of a registration.
 
 The client gets a token; the result itself stays in the database. The token is derived from its row
 (`regsvc.auth.derived_secrets`) and can be redeemed once before it expires. The registration that redeems it assigns the
@@ -39,23 +39,14 @@ from regsvc.core.errors import (
 )
 from regsvc.core.i18n import Translations
 from regsvc.core.rights import Permission
+from regsvc.core.shapes import Moment, Output, Username
 from regsvc.core.text import name_key, whole
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Audit
 from regsvc.database.bulk import redate, select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import PENDING, StoredQuestionnaire, User
-from regsvc.http.messages import (
-    MessageReply,
-    Moment,
-    Output,
-    Points,
-    Proof,
-    QuestionId,
-    Reply,
-    Request,
-    Username,
-)
+from regsvc.http.messages import MessageReply, Points, Proof, QuestionId, Reply, Request
 from regsvc.http.route import PUBLIC, Routes, SentAs
 from regsvc.registration.questionnaire.questions import (
     Answer,
@@ -423,8 +414,8 @@ class Questionnaires:
 
 
 @dataclass(frozen=True)
-class QuestionnaireStep(RegistrationCondition):
-    """Step that requires a passed questionnaire and assigns its result to the new user."""
+class QuestionnaireCondition(RegistrationCondition):
+    """Condition that requires a passed questionnaire and assigns its result to the new user."""
 
     results: QuestionnaireResults
 
@@ -448,7 +439,6 @@ def _is_excused(request: RegistrationRequest) -> bool:
 QuestionKey = Annotated[
     str, Meta(pattern=whole("[1-9][0-9]{0,8}"), description="The id of a question.", examples=["1"])
 ]
-
 
 OptionId = Annotated[int, Meta(description="The index of the option, from 0.", examples=[0])]
 

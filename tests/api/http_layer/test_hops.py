@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -256,6 +257,28 @@ def test_a_tunnels_clients_cannot_make_it_look_like_a_proxy() -> None:
     assert front.watch.has_tunnel()
     front.seconds = 3601
     assert not front.watch.has_tunnel()
+
+
+def test_a_tunnel_is_known_before_the_first_request_after_a_restart(tmp_path: Path) -> None:
+    front, restarted = Front(), Front()
+    restarted.watch.recall(tmp_path)
+    assert not restarted.watch.has_tunnel()  # nothing is known yet
+    frp(front)
+    front.watch.store(tmp_path)
+    restarted.watch.recall(tmp_path)
+    assert restarted.watch.has_tunnel()
+    assert restarted.hints == front.hints
+    restarted.seconds = 3601
+    assert not restarted.watch.has_tunnel()
+
+
+def test_a_tunnel_on_this_machine_is_seen_among_many_neighbours() -> None:
+    front = Front(**EVERYWHERE)
+    for number in range(40):
+        front.send(f"10.9.0.{number}", 5)
+    frp(front)
+    assert front.watch.has_tunnel()
+    assert len(front.watch._hops) <= 16
 
 
 def test_headers_are_no_way_around_the_limits() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from regsvc.accounts import decisions
 from regsvc.accounts.decisions import ReviewRequest
 from regsvc.core.errors import InvalidField, MalformedBody
-from regsvc.http.messages import MAX_DEPTH, MAX_VALUES, convert, convert_query, parse_object, to_datetime
+from regsvc.core.shapes import to_datetime
+from regsvc.http.messages import MAX_DEPTH, MAX_VALUES, convert, convert_query, parse_object
 from regsvc.registration.registration import RegisterRequest
 from regsvc.users.user_list import UsersQuery
 

@@ -13,8 +13,9 @@ from regsvc.app.routes import ROUTES
 from regsvc.config.host_sections import WebhookEvent
 from regsvc.core.errors import REFUSALS
 from regsvc.core.i18n import load_translations
+from regsvc.core.shapes import Username, encode_output
 from regsvc.database.models import OutboxEntry
-from regsvc.http.messages import Count, Username, convert, to_plain
+from regsvc.http.messages import Count, MessageReply, convert
 from regsvc.http.openapi import list_refusals, make_schemas
 from regsvc.http.route import Access, Route, Routes, SentAs
 from regsvc.legacy.routes import legacy_routes
@@ -241,7 +242,7 @@ def test_the_signature_and_the_docstring_are_the_schemas() -> None:
     assert greeted.request_type is not None
     taken: dict[str, Any] = greeted.arguments_of(convert({"name": " Alice ", "times": 2}, greeted.request_type))
     reply = greeted.reply_of(asyncio.run(greet(None, **taken)))
-    assert to_plain(reply) == {"success": True, "text": "Alice, Alice"}
+    assert encode_output(reply) == b'{"success":true,"text":"Alice, Alice"}'
 
 
 def test_a_function_without_types_is_no_route() -> None:
@@ -249,6 +250,16 @@ def test_a_function_without_types_is_no_route() -> None:
 
     with pytest.raises(TypeError, match="untyped has no request and reply types"):
         Routes().add("GET", "/api/untyped", Access.PUBLIC)(untyped)  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("described", ["NoteReqest", "NoteQuery: A name.\n\nNoteRequest", "NoteReply", "Note"])
+def test_a_docstring_describes_no_other_schema(described: str) -> None:
+    async def note(call: object, *, text: str) -> MessageReply:
+        return MessageReply(message=text)
+
+    note.__doc__ = f"Write a note.\n\n{described}: A note about a user."
+    with pytest.raises(TypeError, match=r"note describes Note.*, which it does not define"):
+        Routes().add("POST", "/api/note", Access.PUBLIC)(note)
 
 
 def test_the_host_serves_it_to_anybody(stack: Stack) -> None:

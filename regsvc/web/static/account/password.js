@@ -16,11 +16,15 @@ export const passwordSection = {
     const password = passwordField("newPassword", t("password_new"), config, {
       also: (value) => (value.toLowerCase() === user.username.toLowerCase() ? t("password_is_name") : ""),
     });
+    /** @type {GetReply<"user/made">} */
+    let made;
     const form = new Form({
       fields: [currentPasswordField(), password],
       submit: t("password_change"),
       send: async ({ currentPassword, newPassword }) => {
-        const made = await api.get("user/made"); // asked before the session ends, too
+        if (made === undefined || !api.isUnanswered("user/password")) {
+          made = await api.get("user/made"); // asked before the session ends, too
+        }
         const { message = "" } = await api.post("user/password", { currentPassword, newPassword });
         const left = listMade({ ...made, sessions: [] }).map((entry) => entry.join(": "));
         if (left.length > 0) {

@@ -7,6 +7,7 @@ import { Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
 import { codeField } from "../shared/login.js";
 import { notice } from "../shared/notice.js";
+import { recall } from "../shared/recall.js";
 import { currentPasswordField } from "./password.js";
 
 /** @type {AccountSection} */
@@ -19,6 +20,11 @@ export const totpSection = {
     if (!state.enabled) {
       const about = t(state.required ? "totp_about_required" : "totp_about");
       return [make("p", {}, about), beginForm(account, place).element];
+    }
+    const { api } = account;
+    const made = (await recall(api, "user/totp/confirm")) ?? (await recall(api, "user/totp/recovery-codes"));
+    if (made !== null) {
+      return renderCodes(place, made.recoveryCodes); // they were made, and not shown yet
     }
     return [
       make("p", {}, t(state.inGame ? "totp_on_in_game" : "totp_on")),
@@ -78,28 +84,28 @@ function confirmForm(account, place, currentPassword) {
     send: async ({ totp }) => {
       const { message = "", ...reply } = await account.api.post("user/totp/confirm", { currentPassword, totp });
       const inGame = reply.inGame && make("p", {}, t("totp_in_game"));
-      showCodes(place, reply.recoveryCodes, inGame);
+      place.show(renderCodes(place, reply.recoveryCodes, inGame));
       notice.announce(message);
     },
   });
 }
 
 /**
- * Show recovery codes, this once.
+ * Render recovery codes, this once.
  *
  * @param {SectionPlace} place
  * @param {string[]} codes
  * @param {Child} [others]
  */
-function showCodes(place, codes, others = null) {
+function renderCodes(place, codes, others = null) {
   const done = () => place.renderAgain().catch((error) => notice.showRefusal(asRefusal(error)));
   const list = codes.map((code) => make("li", {}, make("code", {}, code)));
-  place.show(
+  return [
     make("p", {}, t("recovery_about")),
     make("ul", { class: "recovery-codes" }, list),
     others,
     button(t("recovery_kept"), done, ""),
-  );
+  ];
 }
 
 /**
@@ -113,7 +119,7 @@ function replaceForm(account, place) {
     kind: "quiet",
     send: async ({ currentPassword, totp }) => {
       const reply = await account.api.post("user/totp/recovery-codes", { currentPassword, totp });
-      showCodes(place, reply.recoveryCodes);
+      place.show(renderCodes(place, reply.recoveryCodes));
       notice.announce(reply.message ?? "");
     },
   });

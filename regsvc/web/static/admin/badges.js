@@ -1,6 +1,6 @@
-// Badges for the states of users, players and mails; times; links to users.
+// Badges for the states of users, players and mails; times; links to users; items of short lists.
 
-import { make } from "../shared/dom.js";
+import { icon, make } from "../shared/dom.js";
 import { formatTime, t } from "../shared/i18n.js";
 import { describeDecision, labelFor, statusInSentence, timeAgo } from "./phrases.js";
 
@@ -100,23 +100,6 @@ export function listedBadge(allowlist) {
   return isThere ? badge(labelFor("listed", allowlist), LISTED_KINDS[allowlist]) : "";
 }
 
-/** @type {Record<string, Kind>} */
-const MAIL_KINDS = { waiting: "wait", sent: "good", failed: "bad" };
-
-/** @param {{ state: string }} mail */
-export function mailBadge({ state }) {
-  return badge(labelFor("fate", state), MAIL_KINDS[state]);
-}
-
-/**
- * Return which mail it is, in words.
- *
- * @param {{ template: string }} mail
- */
-export function mailName({ template }) {
-  return labelFor("mail", template);
-}
-
 /**
  * Render the pending decision about a user, or null if there is none.
  *
@@ -140,4 +123,25 @@ export function pendingBadge(context, username) {
  */
 export function userLink(context, username) {
   return make("a", { href: context.hashFor("user", { name: username }) }, make("bdi", {}, username));
+}
+
+/**
+ * Make an item of a short list: what it is, below that more about it, and a button at the end.
+ *
+ * @param {Child} what
+ * @param {Child} about
+ * @param {Child} action
+ */
+export function listItem(what, about, action) {
+  return make("li", {}, make("div", {}, what, make("span", { class: "secondary" }, about)), action);
+}
+
+/**
+ * Make the only item of a list that has none.
+ *
+ * @param {string} symbol
+ * @param {string} text
+ */
+export function emptyItem(symbol, text) {
+  return make("li", { class: "empty" }, icon(symbol), text);
 }

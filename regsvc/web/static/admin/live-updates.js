@@ -20,7 +20,7 @@ export class LiveUpdates {
   constructor(api, pending) {
     this.api = api;
     this.pending = pending;
-    this.operator = ""; // "" while nobody is logged in
+    this.operator = ""; // empty while nobody is logged in
     /** @type {Signal<GetReply<"admin/overview"> | null>} of the server; null before it was loaded */
     this.overview = new Signal(null);
     this.isCounting = false;
@@ -70,7 +70,7 @@ export class LiveUpdates {
     }
     // an event that was read before the decision was carried out may arrive after it
     if (news && (isSending || status !== "pending" || this.decided.has(username))) {
-      notice.show(t(`${news}_late`, { name: username }), "bad");
+      notice.show(t(`late_${news}`, { name: username }), "bad");
     }
     if (entry === null) {
       return;
@@ -87,7 +87,7 @@ export class LiveUpdates {
       notice.show(t("faster", { operator: by, name: username, status: statusInSentence(status) }), "bad");
     } else if (news) {
       this.pending.removeUsers(entry, [username]);
-      notice.show(t(`${news}_unsent`, { name: username }), "bad");
+      notice.show(t(`unsent_${news}`, { name: username }), "bad");
     }
   }
 
@@ -98,7 +98,7 @@ export class LiveUpdates {
    * @param {DecisionOutcome[]} results
    */
   noteSent(entry, results) {
-    const done = results.filter(({ username }) => entry.applicants.includes(username));
+    const done = results.filter(({ username }) => entry.shown[username] === "pending");
     done.forEach(({ username }) => this.decided.add(username));
     const overview = this.overview.value;
     if (overview !== null && overview.waiting !== null) {

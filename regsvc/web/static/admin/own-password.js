@@ -28,7 +28,6 @@ export function sendWithPassword(title, send) {
     const form = new Form({
       fields,
       submit: title,
-      others: [button(t("cancel"), () => dialog.close(), "quiet")],
       send: async ({ currentPassword, ...values }) => {
         try {
           resolve(await send({ currentPassword, ...secondFactor(values) }));
@@ -53,6 +52,8 @@ export function sendWithPassword(title, send) {
         return true;
       },
     });
+    const cancel = button(t("cancel"), () => dialog.close(), "quiet");
+    form.element.append(make("div", { class: "buttons" }, form.submit, cancel));
     /** @type {HTMLDialogElement} */
     const dialog = make(
       "dialog",

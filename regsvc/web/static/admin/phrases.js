@@ -35,6 +35,15 @@ export function formatDuration(seconds) {
 }
 
 /**
+ * "1 day", "7 days"
+ *
+ * @param {number} count
+ */
+export function countDays(count) {
+  return new Intl.NumberFormat(language, { style: "unit", unit: "day", unitDisplay: "long" }).format(count);
+}
+
+/**
  * "Alice, Bob and 12 more"
  *
  * @param {string[]} usernames

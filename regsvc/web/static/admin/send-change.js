@@ -5,7 +5,7 @@ import { notice } from "../shared/notice.js";
 import { labelFor } from "./phrases.js";
 
 /**
- * Send a change, show what it changed with `reload`, and say that it was made, or why not.
+ * Send a change, show what it changed with `reload`, and say that it was made, or why not. Returns whether it was made.
  *
  * @param {() => Promise<{ message?: string } | null>} change null: it was cancelled
  * @param {() => unknown} reload
@@ -17,8 +17,10 @@ export async function sendChange(change, reload) {
       await reload();
       notice.announce(reply.message ?? "", "good");
     }
+    return reply !== null;
   } catch (error) {
     notice.showRefusal(asRefusal(error));
+    return false;
   }
 }
 

@@ -4,8 +4,9 @@
 
 import { queryString } from "../shared/api.js";
 import { effect } from "../shared/signal.js";
-import { askDecision } from "./decisions/decision-dialog.js";
+import { loadDialogs } from "./later.js";
 
+/** @typedef {import("./decisions/decision-dialog.js").DialogOptions} DialogOptions */
 /** @typedef {import("./pending/pending-decisions.js").ChangeListener} ChangeListener */
 
 const SKIP_LINK = "#main";
@@ -97,12 +98,13 @@ export class ViewContext {
    *
    * @param {DecisionName} decision
    * @param {string[]} usernames
-   * @param {{ key?: string | null, reason?: string | null, end?: number | null, applicants?: string[] }} options of the
-   *   dialog; `applicants`: those of the users who wait for a review
+   * @param {Partial<DialogOptions> & { shown?: Record<string, Status> }} options of the dialog; `shown`: the users'
+   *   statuses, as they are shown
    */
-  async askAndDecide(decision, usernames, { applicants = [], ...options } = {}) {
-    const answer = await askDecision({ decision, usernames, ...options });
-    return answer === null ? null : this.decide({ decision, usernames, applicants, ...answer });
+  async askAndDecide(decision, usernames, { shown = {}, ...options } = {}) {
+    const dialogs = await loadDialogs();
+    const answer = dialogs && !this.isOver ? await dialogs.askDecision({ decision, usernames, ...options }) : null;
+    return answer === null ? null : this.decide({ decision, usernames, shown, ...answer });
   }
 
   /**

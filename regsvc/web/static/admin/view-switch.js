@@ -4,33 +4,72 @@ import { asRefusal } from "../shared/api.js";
 import { button, make, replaceContent } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
+import { loadLater, prefetchLater } from "./later.js";
 import { may } from "./permissions.js";
 import { parseHash, ViewContext } from "./view-context.js";
-import { auditsView } from "./views/audits.js";
-import { bansView } from "./views/bans.js";
-import { doctorView } from "./views/doctor.js";
-import { invitationsView } from "./views/invitations.js";
-import { mailsView } from "./views/mails.js";
 import { queueView } from "./views/queue.js";
-import { serverView } from "./views/server.js";
-import { syncView } from "./views/sync.js";
-import { teamView } from "./views/team.js";
-import { userView } from "./views/user.js";
-import { usersView } from "./views/users.js";
 
-/** In the order of the menu. */
+/** @type {Array<Omit<View, "render">>} the views that are loaded later, in the order of the menu */
+const LATER = [
+  {
+    id: "users",
+    title: "view_users",
+  },
+  {
+    id: "user",
+    title: "view_user",
+    isInMenu: false,
+    menu: "users",
+    heading: ({ name }) => name || t("view_user"),
+  },
+  {
+    id: "bans",
+    title: "view_bans",
+  },
+  {
+    id: "invitations",
+    title: "view_invitations",
+    permission: "users.review",
+  },
+  {
+    id: "audits",
+    title: "view_audits",
+    permission: "audit.read",
+  },
+  {
+    id: "sync",
+    title: "view_sync",
+    permission: "sync.run",
+  },
+  {
+    id: "mails",
+    title: "view_mails",
+    permission: "system.read",
+  },
+  {
+    id: "server",
+    title: "view_server",
+    permission: "system.read",
+  },
+  {
+    id: "doctor",
+    title: "view_doctor",
+    permission: "system.read",
+  },
+  {
+    id: "team",
+    title: "view_team",
+  },
+];
+
+/** @type {View[]} in the order of the menu */
 const VIEWS = [
   queueView,
-  usersView,
-  userView,
-  bansView,
-  invitationsView,
-  auditsView,
-  syncView,
-  mailsView,
-  serverView,
-  doctorView,
-  teamView,
+  ...LATER.map((view) => ({
+    ...view,
+    render: async (/** @type {ViewContext} */ context, /** @type {Record<string, string>} */ query) =>
+      (await loadLater()).views[view.id].render(context, query),
+  })),
 ];
 
 /** The views of the member of the team who is logged in. */
@@ -47,6 +86,9 @@ export class ViewSwitch {
   /** @param {Shell} shell */
   constructor(shell) {
     this.shell = shell;
+    if (LATER.some(({ id }) => id === parseHash(location.hash).id)) {
+      prefetchLater(); // beside what the page loads before any view
+    }
   }
 
   /**
@@ -59,7 +101,7 @@ export class ViewSwitch {
     const fallback = this.current === null || id === "" ? VIEWS[0] : null;
     const view = views().find((candidate) => candidate.id === id) ?? fallback;
     if (view === null) {
-      return; // "#main", from the skip link
+      return; // of the skip link
     }
     this.current?.end();
     this.hasFailed = false;
@@ -96,11 +138,12 @@ export class ViewSwitch {
     try {
       return await view.render(context, query);
     } catch (error) {
-      const { message } = asRefusal(error);
-      this.hasFailed = !context.isOver;
+      const { message, code } = asRefusal(error);
+      this.hasFailed ||= !context.isOver; // of another view it says nothing
+      const isOutdated = code === "page_outdated";
       return [
         make("p", { class: "notice", "data-kind": "bad", role: "alert" }, message),
-        button(t("try_again"), () => this.show(), ""),
+        button(t(isOutdated ? "reload" : "try_again"), () => (isOutdated ? location.reload() : this.show()), ""),
       ];
     }
   }

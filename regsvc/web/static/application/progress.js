@@ -49,17 +49,18 @@ export function progress(application, config) {
  * @param {Config} config
  * @returns {Stage[]}
  */
-function waiting({ place, waiting, usualSeconds, email, hasPassword, gameAddress }, { registration, authme }) {
+function waiting(application, { registration, authme }) {
+  const { place, waiting, usualSeconds, email, hasPassword, gameAddress, answerBy } = application;
   const isMailed = registration.email === "verified" && email !== null; // another user may have proven it since
   const isPasswordMailed =
     !hasPassword && registration.password !== "off" && registration.passwordReset === "mail" && authme.enabled;
   return [
     {
       state: "current",
-      title: t("stage_review"),
+      title: t(answerBy === null ? "stage_review" : "status_asked"),
       lines: [
         place !== null && t(place === 1 ? "place_first" : "place", { place, waiting }),
-        usualSeconds !== null && t("usual_time", { time: formatDuration(usualSeconds) }),
+        answerBy === null && usualSeconds !== null && t("usual_time", { time: formatDuration(usualSeconds) }),
       ],
     },
     {
@@ -79,7 +80,7 @@ function waiting({ place, waiting, usualSeconds, email, hasPassword, gameAddress
  * @param {Application} application
  * @returns {Stage[]}
  */
-function decided({ status, reason, reviewedAt, reapplyAt, banExpiresAt }) {
+function decided({ status, reason, reviewedAt, banExpiresAt }) {
   const lines = [formatTime(reviewedAt), reason && t("reason", { reason })];
   const title = t(`status_${status}`);
   if (status === "approved") {
@@ -101,11 +102,7 @@ function decided({ status, reason, reviewedAt, reapplyAt, banExpiresAt }) {
       },
     ];
   }
-  const again = reapplyAt ? t("again_from", { date: formatTime(reapplyAt) }) : t("again_now");
-  return [
-    { state: "bad", title, lines },
-    { state: "next", title: t("apply_again"), lines: [again] },
-  ];
+  return [{ state: "bad", title, lines: [formatTime(reviewedAt)] }]; // why, and what then, is in a panel of its own
 }
 
 /**

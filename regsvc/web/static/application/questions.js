@@ -18,7 +18,7 @@ export function questionsSection({ api, application, show }) {
   ]);
   return make(
     "section",
-    { class: "section" },
+    isAsked ? { class: "panel", "data-kind": "wait" } : { class: "section" },
     make("h2", {}, t(isAsked ? "asked_title" : "questions_title")),
     ...said,
     isAsked && answerForm(api, show),

@@ -17,6 +17,7 @@ import { joinHelp } from "../shared/join-help.js";
 import { loginForm } from "../shared/login.js";
 import { notice } from "../shared/notice.js";
 import { showSection, startPage } from "../shared/page.js";
+import { recall } from "../shared/recall.js";
 import { Session } from "../shared/session.js";
 import { ownWhy } from "../shared/why.js";
 
@@ -36,6 +37,13 @@ const api = new Api(session, () => showLogin(t("login_ended"), "bad"));
 let lastUsername = "";
 
 async function render() {
+  for (const path of /** @type {const} */ (["user/password", "user/delete"])) {
+    const done = session.current && (await recall(api, path)); // before a reload; it has ended the session
+    if (done) {
+      leave(done.message ?? "");
+      return;
+    }
+  }
   await (session.current === null ? showLogin() : showAccount(session.current.username));
 }
 
@@ -117,7 +125,10 @@ async function showAccount(username) {
  *
  * @param {OwnStatus} user
  */
-function adviceKey({ status, canBeMailed, reapplyAt }) {
+function adviceKey({ status, canBeMailed, reapplyAt, answerBy }) {
+  if (answerBy) {
+    return "asked";
+  }
   if (status === "pending" && !emailSection.isShown(config)) {
     return "advice_pending_unmailed";
   }
@@ -129,24 +140,21 @@ function adviceKey({ status, canBeMailed, reapplyAt }) {
 
 /** @param {OwnStatus} user */
 function renderOverview(user) {
-  const { status, reason, email, reviewedAt, reapplyAt, applicationToken: token } = user;
+  const { status, reason, email, reviewedAt, reapplyAt, answerBy, applicationToken: token } = user;
   const address = config.gameAddress;
   const advice =
     status === "approved" && address
       ? t("advice_approved_at", { address })
-      : t(adviceKey(user), { email, date: formatTime(reapplyAt) });
+      : t(adviceKey(user), { email, date: formatTime(reapplyAt ?? answerBy) });
   const place = make("span", { "aria-live": "polite" }, linkContact(advice));
   if (status === "approved") {
     ownWhy(api, "user/why", place, advice);
   }
-  const kind = status === "rejected" || status === "banned" ? "bad" : "good";
+  const kind = answerBy ? "wait" : status === "rejected" || status === "banned" ? "bad" : "good";
+  const title = t(`status_${answerBy ? "asked" : status}`);
   return [
-    make("p", { class: "notice", "data-kind": kind }, make("strong", {}, t(`status_${status}`)), "\n", place),
-    status === "pending" &&
-      token && [
-        make("p", { class: "notice" }, t("asked")),
-        make("p", {}, link(`application#token=${token}`, t("asked_answer"), { class: "button" })),
-      ],
+    make("p", { class: "notice", "data-kind": kind }, make("strong", {}, title), "\n", place),
+    answerBy && token && make("p", {}, link(`application#token=${token}`, t("asked_answer"), { class: "button" })),
     definitionList([
       [t("reason"), reason],
       [t("reviewed_at"), formatTime(reviewedAt)],

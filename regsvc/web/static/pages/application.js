@@ -15,6 +15,7 @@ import { formatTime, language, t } from "../shared/i18n.js";
 import { joinHelp } from "../shared/join-help.js";
 import { notice } from "../shared/notice.js";
 import { startPage } from "../shared/page.js";
+import { recall } from "../shared/recall.js";
 import { ownWhy } from "../shared/why.js";
 
 const NOT_FOUND = "application_not_found";
@@ -22,11 +23,12 @@ const CONFETTI = 20;
 const MINUTE = 60_000; // milliseconds
 const WELCOMED = "companion.welcomed"; // the player who was welcomed in this tab
 
-/** @type {Record<string, string>} how the headline looks; that of an approval is told in words of its own below */
+/** @type {Record<string, string>} how the headline looks; that of a decision is told in a panel of its own below */
 const KINDS = {
   pending: "good",
+  asked: "wait",
   approved: "spoken",
-  rejected: "info",
+  rejected: "spoken",
   banned: "bad",
 };
 
@@ -69,6 +71,12 @@ async function render(content) {
   }
   api.headers = { "X-Application-Token": token };
   try {
+    const corrected = await recall(api, "application/email"); // it has ended the token
+    if (corrected) {
+      await onNewToken(corrected.applicationToken);
+      notice.announce(t("email_corrected"));
+      return;
+    }
     const application = await api.get("application");
     replaceContent(content, asked, overview, sections, liveness);
     show(application);
@@ -92,9 +100,10 @@ function show(application) {
   const before = shown;
   shown = application;
   showTime(Date.now());
-  if (before === null || before.status !== application.status) {
-    notice.show(headline(application), KINDS[application.status]);
-    document.title = `${t(`status_${application.status}`)} – ${config.webServerPrefix}`;
+  const state = stateOf(application);
+  if (before === null || stateOf(before) !== state) {
+    notice.show(headline(application), KINDS[state]);
+    document.title = `${t(`status_${state}`)} – ${config.webServerPrefix}`;
     showTabIcon(application.status);
   }
   if (overviewState(before) !== overviewState(application)) {
@@ -158,8 +167,18 @@ function sectionsState(application) {
 }
 
 /** @param {Application} application */
-function headline({ status, username }) {
-  return t(`headline_${status}`, { username });
+function headline(application) {
+  const { username, answerBy } = application;
+  return t(`headline_${stateOf(application)}`, { username, date: formatTime(answerBy) });
+}
+
+/**
+ * Return the status, or "asked" while the application waits for its applicant.
+ *
+ * @param {Application} application
+ */
+function stateOf({ status, answerBy }) {
+  return answerBy === null ? status : "asked";
 }
 
 /** @param {Application} application */
@@ -176,6 +195,7 @@ function renderOverview(application) {
   });
   return [
     isApproved && welcome(application.username),
+    status === "rejected" && rejection(application),
     progress(application, config),
     lacksPassword &&
       make("p", { class: "lines" }, linkContact(t(isMailed ? "password_mailed" : "password_by_operator", { email }))),
@@ -185,7 +205,6 @@ function renderOverview(application) {
     isApproved && !lacksPassword && ownWhy(api, "application/why", place),
     isApproved &&
       joinHelp(api, config, { username: application.username, isAddressShown: config.gameAddress !== null }),
-    status === "rejected" && (application.reapplyAt ?? 0) <= Date.now() && applyAgain(),
   ];
 }
 
@@ -205,6 +224,24 @@ function welcome(username) {
     make("p", { "aria-hidden": "true" }, t("welcome")),
     make("h2", { dir: "auto" }, username),
     config.gameAddress !== null && copyable(config.gameAddress),
+  );
+}
+
+/**
+ * Tell kindly of a rejection: why, and how to try again.
+ *
+ * @param {Application} application
+ */
+function rejection(application) {
+  const { reason, reapplyAt } = application;
+  const isOpen = (reapplyAt ?? 0) <= Date.now();
+  return make(
+    "section",
+    { class: "panel" },
+    make("h2", {}, headline(application)),
+    reason && make("blockquote", { class: "lines" }, linkContact(reason)),
+    make("p", {}, isOpen ? t("again_now") : t("again_from", { date: formatTime(reapplyAt) })),
+    isOpen && applyAgain(),
   );
 }
 
@@ -243,7 +280,8 @@ function showNothing(message) {
 /** @param {{ is: "live" | "lost" | "off", error?: any }} state */
 function onState({ is, error }) {
   if (error?.code === NOT_FOUND) {
-    showNothing(error.message);
+    const isAsked = api.isUnanswered("application/email"); // which may have ended the token
+    isAsked ? startPage(render) : showNothing(error.message);
     return;
   }
   connection = is;

@@ -10,7 +10,7 @@ import { takeInvitation } from "../register/invitation.js";
 import { nameStep, takeNameFromAddress } from "../register/name.js";
 import { questionnaireStep } from "../register/questionnaire.js"; // if questionnaire
 import { Api } from "../shared/api.js";
-import { config } from "../shared/config.js";
+import { config, linkContact } from "../shared/config.js";
 import { icon, make } from "../shared/dom.js";
 import { formatTime, t } from "../shared/i18n.js";
 import { showSection, startPage } from "../shared/page.js";
@@ -21,8 +21,8 @@ async function render() {
   const api = new Api();
   if (!config.registration.open) {
     const { opensAt } = config.registration;
-    const opens = opensAt === null ? "" : ` ${t("opens_at", { time: formatTime(opensAt) })}`;
-    showSection(null, make("p", { class: "empty" }, icon("i-lock"), t("closed"), opens));
+    const opens = opensAt === null ? "" : `\n${t("opens_at", { time: formatTime(opensAt) })}`;
+    showSection(null, make("p", { class: "empty lines" }, icon("i-lock"), linkContact(t("closed") + opens)));
     return;
   }
   const draft = new Draft();

@@ -1,6 +1,6 @@
 // The page behind a mailed link: it takes the token from the address, and sets a password with it.
 
-import { Api } from "../shared/api.js";
+import { Api, asRefusal } from "../shared/api.js";
 import { config } from "../shared/config.js";
 import { link, make, replaceContent } from "../shared/dom.js";
 import { Form } from "../shared/form.js";
@@ -9,6 +9,7 @@ import { joinHelp } from "../shared/join-help.js";
 import { notice } from "../shared/notice.js";
 import { startPage } from "../shared/page.js";
 import { passwordField } from "../shared/password-fields.js";
+import { recall } from "../shared/recall.js";
 
 const api = new Api();
 let token = takeToken();
@@ -36,10 +37,21 @@ function finish(content, text, kind, ...children) {
   notice.announce(text, kind);
 }
 
+/**
+ * @param {HTMLElement} content
+ * @param {PostReply<"password/reset">} reply
+ */
+function finishSet(content, { status }) {
+  const mayJoin = status === "approved"; // others may still be waiting for their review
+  const account = make("p", { class: "buttons" }, link("account", t("to_account"), { class: "button quiet" }));
+  finish(content, t(mayJoin ? "done_may_join" : "done"), "good", mayJoin && joinHelp(api, config), account);
+}
+
 /** @param {HTMLElement} content */
 async function render(content) {
   if (!token) {
-    finish(content, t("link_incomplete"), "bad");
+    const reply = await recall(api, "password/reset"); // before a reload
+    reply ? finishSet(content, reply) : finish(content, t("link_incomplete"), "bad");
     return;
   }
   const password = passwordField("newPassword", t("password"), config);
@@ -47,20 +59,20 @@ async function render(content) {
     fields: [password],
     submit: t("submit"),
     send: async ({ newPassword }) => {
-      const reply = await api.post("password/reset", { token, newPassword });
-      const mayJoin = reply.status === "approved"; // others may still be waiting for their review
-      const account = make("p", { class: "buttons" }, link("account", t("to_account"), { class: "button quiet" }));
-      finish(content, t(mayJoin ? "done_may_join" : "done"), "good", mayJoin && joinHelp(api, config), account);
+      finishSet(content, await api.post("password/reset", { token, newPassword }));
     },
-    onRefusal: (refusal) => {
-      if (refusal.field !== "token") {
-        return false;
-      }
-      finish(content, refusal.message, "bad", make("p", {}, link("forgot-password", t("ask_again"))));
-      return true;
-    },
+    onRefusal: (refusal) => isSpent(refusal),
   });
+  const isSpent = (/** @type {import("../shared/api.js").Refusal} */ refusal) => {
+    if (refusal.field !== "token") {
+      return false;
+    }
+    finish(content, refusal.message, "bad", make("p", {}, link("forgot-password", t("ask_again"))));
+    return true;
+  };
   replaceContent(content, form.element);
+  // nobody shall think of a password in vain; whatever else goes wrong is told when it is sent
+  api.post("password/link", { token }).catch((error) => isSpent(asRefusal(error)));
 }
 
 // Opening another link in the same tab changes what is behind the "#", and loads nothing.

@@ -17,11 +17,7 @@ export const chatStep = {
     const username = draft.get("username");
     const state = make("p", { "aria-live": "polite" });
     const form = makeForm(flow);
-    // a registration whose answer was lost may have spent the link: sent again, it says so, or gets the answer
-    const isPerhapsSpent = draft.get("linkToken") && draft.get("unansweredName") === username;
-    const linked = isPerhapsSpent
-      ? draft.get("linkedAccount")
-      : draft.get("linkToken") && (await findLinkedAccount(api, username, draft.get("linkToken")));
+    const linked = draft.get("linkToken") && (await findLinkedAccount(api, username, draft.get("linkToken")));
     if (linked) {
       state.textContent = t("chat_linked", { account: linked });
       return { form, above: state };
@@ -36,7 +32,7 @@ export const chatStep = {
       t("chat_open", { platform }),
     );
     pollForAccount(api, username, linkToken, open, (account) => {
-      draft.update({ linkToken, linkedAccount: account });
+      draft.update({ linkToken });
       state.textContent = t("chat_linked", { account });
       open.remove();
       form.submit.hidden = false;

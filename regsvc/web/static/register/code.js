@@ -67,6 +67,7 @@ export const codeStep = {
     const toEmail = () => flow.back();
     return {
       form,
+      focused: code.input, // what to do is known: the mail has said it
       above: make("p", {}, sent, " ", button(t("email_change"), toEmail, "plain")),
       below: [resendButton(flow)],
     };

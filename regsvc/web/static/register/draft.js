@@ -6,6 +6,7 @@ import { LANGUAGE_SWITCH } from "../shared/i18n.js";
 const KEY = "companion.registration";
 const LIFETIME = 24 * 60 * 60 * 1000; // milliseconds
 const SECRET = "password";
+const NOT_SENT = /^(keptAt|step|code)/;
 
 /**
  * Keep nothing but the token of a rejected application, with which the registration's page fills itself in.
@@ -54,6 +55,11 @@ export class Draft {
   /** Whether a password was typed before a reload, which only its owner can type again. */
   get isPasswordLost() {
     return Boolean(this.values.hadPassword) && !this.values[SECRET];
+  }
+
+  /** Everything that a registration is made of, as one text, to tell whether it has changed. */
+  get entered() {
+    return JSON.stringify(this.values, (name, value) => (NOT_SENT.test(name) ? undefined : value));
   }
 
   clear() {

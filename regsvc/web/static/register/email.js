@@ -15,7 +15,7 @@ const USUAL_DOMAINS = (
   "outlook.de yahoo.de orange.fr free.fr laposte.net sfr.fr wanadoo.fr hotmail.fr outlook.fr yahoo.fr live.fr " +
   "foxmail.com sina.com qq.com 163.com 126.com"
 ).split(" ");
-const SHORTEST_CHECKED = 6; // of "qq.com" and the like, too many others differ by one character
+const SHORTEST_CHECKED = 6; // of qq.com and the like, too many others differ by one character
 
 /** @type {Step} */
 export const emailStep = {

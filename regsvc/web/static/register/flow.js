@@ -7,6 +7,7 @@ import { Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
+import { recall } from "../shared/recall.js";
 import { renderInvitation } from "./invitation.js";
 import { explain } from "./name.js";
 import { StepHistory } from "./step-history.js";
@@ -37,12 +38,17 @@ export class Flow {
     this.history = new StepHistory(config.webServerPrefix, (step) => this.showAgain(step));
     this.isChanging = false; // on a way back from the last step, which comes next again
     this.isCorrecting = false; // on the way back from the end: after this step the request is sent again
+    /** @type {{ body: PostBody<"register">, draft: string } | null} what got no answer, and what it was made of */
+    this.unanswered = null;
     const isAsked = config.captcha.enabled && requiresCaptcha("register", config);
     this.captcha = isAsked ? new CaptchaField(api, config.captcha) : null;
   }
 
   /** Begin where the draft was left, but not after the step for the password if it has to be typed again. */
   async begin() {
+    if (await this.finishUnanswered()) {
+      return;
+    }
     const left = this.steps.findIndex((step) => step.id === this.draft.get("step"));
     const name = this.steps.findIndex((step) => step.id === "name");
     const isLost = this.draft.isPasswordLost && left >= name;
@@ -90,6 +96,9 @@ export class Flow {
       others: isAtEnd ? [others, renderSummary(this)] : others,
       send: async ({ captchaAnswer: _answer, ...values }) => {
         this.draft.update(values);
+        if (await this.finishUnanswered()) {
+          return;
+        }
         await send(values);
         await this.next();
       },
@@ -147,12 +156,12 @@ export class Flow {
   }
 
   /**
-   * Show a step from its top. The focus goes to its heading, unless the page has just been opened.
+   * Show a step from its top. The focus goes to its heading or `focused`, unless the page has just been opened.
    *
    * @param {RenderedStep} step
    * @param {boolean} isFirst
    */
-  render({ form, above = [], below = [] }, isFirst) {
+  render({ form, above = [], below = [], focused }, isFirst) {
     const { index, draft, steps } = this;
     draft.form = form;
     draft.update({ step: steps[index].id });
@@ -169,7 +178,7 @@ export class Flow {
     showAnnouncement(index === 0);
     if (!isFirst) {
       scrollTo(0, 0);
-      title.focus({ preventScroll: true });
+      (focused ?? title).focus({ preventScroll: true });
     }
   }
 
@@ -227,28 +236,48 @@ export class Flow {
   }
 
   /**
-   * Send the registration again while no answer comes: if it arrived, the next answer is the one that was lost.
+   * Send the registration, and again while no answer comes: if it arrived, the next answer is the one that was lost.
    *
    * @param {PostBody<"register">} body
    */
   async sendUntilAnswered(body) {
+    this.unanswered = { body, draft: this.draft.entered };
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.api.post("register", body);
+        return this.finish(await this.api.post("register", body));
       } catch (error) {
         const refusal = asRefusal(error);
         if (refusal.code !== "unreachable") {
+          this.unanswered = null;
           throw refusal;
         }
-        this.draft.update({ unansweredName: body.username });
         if (attempt === ATTEMPTS) {
-          renewAfter?.(refusal, this.captcha);
           throw refusal;
         }
       }
       notice.show(t("no_answer"));
       await new Promise((resolve) => setTimeout(resolve, attempt * PAUSE));
     }
+  }
+
+  /**
+   * Learn first what became of a registration that got no answer, and return whether that is the end: every other
+   * request would meet what it has spent. It is sent again as it was, unless something else was entered meanwhile.
+   */
+  async finishUnanswered() {
+    if (!this.api.isUnanswered("register")) {
+      return false;
+    }
+    if (this.unanswered?.draft === this.draft.entered) {
+      await this.sendUntilAnswered(this.unanswered.body).catch((error) => this.showRefusal(asRefusal(error)));
+      return true;
+    }
+    const reply = await recall(this.api, "register");
+    if (reply === null) {
+      return false; // it did not arrive
+    }
+    this.finish(reply);
+    return true;
   }
 
   /** Who registers: what the name step has checked, too. */
@@ -268,15 +297,23 @@ export class Flow {
   async register() {
     const { draft } = this;
     const questionnaire = draft.get("questionnaire");
-    const reply = await this.sendUntilAnswered({
+    await this.sendUntilAnswered({
       ...this.applicant,
       ...(questionnaire ? { questionnaire: { token: questionnaire.token } } : {}),
       ...(draft.get("invitation") ? { invitation: draft.get("invitation") } : {}),
       ...(draft.get("linkToken") ? { linkToken: draft.get("linkToken") } : {}),
       ...(await this.captcha?.proof()),
     });
-    draft.clear();
-    const application = `application#token=${reply.applicationToken}`;
+  }
+
+  /**
+   * Go on to the page of the application.
+   *
+   * @param {{ applicationToken: string }} reply
+   */
+  finish({ applicationToken }) {
+    this.draft.clear();
+    const application = `application#token=${applicationToken}`;
     sessionStorage.setItem(APPLICATION, application);
     addEventListener("pageshow", () => location.reload()); // Back may bring this page back as it was
     location.replace(application);
@@ -306,7 +343,7 @@ export class Flow {
     const field = refusal.field ?? "";
     const isSpent = ["questionnaire", "linkToken", "proof"].includes(field);
     notice.clear();
-    explain(refusal, this.draft);
+    explain(refusal);
     if (field === "applicationToken") {
       this.draft.update({ reapplyToken: null, step: "email" }); // it has ended: the address is proven by a code
       location.reload();

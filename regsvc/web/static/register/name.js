@@ -211,20 +211,16 @@ function contactField(draft) {
 }
 
 /**
- * Give a refusal of a name the words that help here: where to log in, or until when it is held. After an application
- * whose answer was lost, the name may be taken by that one.
+ * Give a refusal of a name the words that help here: where to log in, or until when it is held.
  *
  * @param {import("../shared/api.js").Refusal} refusal
- * @param {Draft} draft
  */
-export function explain(refusal, draft) {
+export function explain(refusal) {
   if (refusal.code === "reapply_later") {
     const key = refusal.field === "email" ? "reapply_later_address" : "reapply_later";
     refusal.message = t(key, { date: formatTime(refusal.body.reapplyAt) });
   } else if (refusal.code === "username_taken") {
-    const isPerhapsOwn = draft.get("unansweredName") === draft.get("username");
-    refusal.message = t(isPerhapsOwn ? "name_arrived" : "name_taken");
-    draft.update({ unansweredName: null });
+    refusal.message = t("name_taken");
   }
   return refusal;
 }
@@ -234,9 +230,9 @@ export function explain(refusal, draft) {
  *
  * @param {import("./flow.js").Flow} flow
  */
-async function check({ api, draft, applicant, isCodeMissing }) {
-  const isOwn = draft.get("unansweredName") === draft.get("username"); // the answer to its registration was lost
-  if (!isOwn && !isCodeMissing) {
-    await api.post("register/check", applicant).catch((error) => Promise.reject(explain(asRefusal(error), draft)));
+async function check({ api, applicant, isCodeMissing }) {
+  // a registration that got no answer may have spent the proof
+  if (!isCodeMissing && !api.isUnanswered("register")) {
+    await api.post("register/check", applicant).catch((error) => Promise.reject(explain(asRefusal(error))));
   }
 }

@@ -1,7 +1,13 @@
 // A client of the API. Every call returns the reply, or throws a Refusal whose message can be shown as it is.
+//
+// A POST request that got no answer may have been carried out. It belongs to an attempt, whose key is kept in the tab
+// until there is an answer: whatever is sent to the same path next has the same key, and if that asks for the same, the
+// server answers what it has answered before. Nothing of what was typed is stored.
 
 import { language, t } from "./i18n.js";
 
+export const KEY_HEADER = "Idempotency-Key";
+export const ATTEMPT = "companion.attempt/"; // followed by a path: where the key of an unanswered attempt is
 const TIMEOUT = 30_000; // milliseconds; a phone in a tunnel is never told that the connection is gone
 
 /** A request that was not carried out. `message` is for people; `field` names the field of the request it is about. */
@@ -14,6 +20,7 @@ export class Refusal extends Error {
   constructor(status, body, retryAfter = null) {
     super(body.message ?? t("unreachable"));
     this.status = status;
+    this.isUnsure = false; // whether it was perhaps carried out all the same
     this.code = body.code ?? "unreachable";
     this.field = body.field ?? null;
     this.body = body;
@@ -60,13 +67,38 @@ export class Api {
    * @param {RequestInit} options
    * @returns {Promise<PostReply<Path>>}
    */
-  post(path, body, options = {}) {
-    return this.request(`api/${path}`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ ...body, language }),
-      ...options,
-    });
+  async post(path, body, options = {}) {
+    const item = ATTEMPT + path;
+    const key = sessionStorage.getItem(item) ?? crypto.getRandomValues(new BigUint64Array(2)).join("-");
+    const isSent = navigator.onLine || this.isUnanswered(path);
+    if (isSent) {
+      sessionStorage.setItem(item, key); // already now: the page may be gone before the answer comes
+    }
+    const headers = { "Content-Type": "application/json", [KEY_HEADER]: key };
+    const text = JSON.stringify({ ...body, language });
+    try {
+      const reply = await this.request(`api/${path}`, { method: "POST", headers, body: text, ...options });
+      sessionStorage.removeItem(item);
+      return reply;
+    } catch (error) {
+      const refusal = asRefusal(error);
+      if (isSent && refusal.code === "unreachable") {
+        refusal.isUnsure = true;
+        refusal.message = t("unsure");
+      } else {
+        sessionStorage.removeItem(item);
+      }
+      throw refusal;
+    }
+  }
+
+  /**
+   * Return whether the last POST request to this path, perhaps before a reload, got no answer.
+   *
+   * @param {keyof PostRoutes} path
+   */
+  isUnanswered(path) {
+    return sessionStorage.getItem(ATTEMPT + path) !== null;
   }
 
   /**

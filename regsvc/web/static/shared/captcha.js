@@ -29,7 +29,6 @@ export class CaptchaField extends Field {
     this.api = api;
     /** @type {string | null} */
     this.token = null;
-    this.isPerhapsSpent = false; // by a request that was not answered
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.expiry = undefined;
     /** @type {Promise<Solution> | null} */
@@ -83,7 +82,6 @@ export class CaptchaField extends Field {
     clearTimeout(this.expiry);
     this.expiry = setTimeout(() => this.renewIfShown(), Math.max(1, expiresInSeconds - RENEWED_BEFORE) * 1000);
     this.token = token;
-    this.isPerhapsSpent = false;
     this.picture.src = image;
     this.value = "";
   }
@@ -181,22 +179,14 @@ export function captchaFor(use, api, config) {
 }
 
 /**
- * Load a new picture after a refusal, keeping the message. Without an answer the picture stays: it may still be good.
+ * Load a new picture after a refusal, keeping the message. Without an answer the picture stays: the attempt goes on.
  *
  * @param {import("./api.js").Refusal} refusal
  * @param {CaptchaField | null} captcha
  */
 export async function renewAfter(refusal, captcha) {
-  if (captcha === null) {
+  if (captcha === null || refusal.status === 0) {
     return;
-  }
-  if (refusal.status === 0) {
-    captcha.isPerhapsSpent = true;
-    captcha.solution = null; // another puzzle costs the visitor nothing
-    return;
-  }
-  if (refusal.field === captcha.name && captcha.isPerhapsSpent) {
-    refusal.message = t("captcha_spent");
   }
   await captcha.renew().catch(() => {}); // the button for another picture is still there
   if (refusal.field === captcha.name) {

@@ -1,19 +1,19 @@
-// The address of the game, with a button that copies it.
+// A text, such as the address of the game, with a button that copies it.
 
 import { button, icon, make } from "./dom.js";
 import { t } from "./i18n.js";
 import { notice } from "./notice.js";
 
 /**
- * Make the game's address with its button.
+ * Make a text with its button.
  *
- * @param {string} address
+ * @param {string} text
  */
-export function copyable(address) {
-  const shown = make("code", {}, address);
+export function copyable(text) {
+  const shown = make("code", {}, text);
   const copy = async () => {
     try {
-      await navigator.clipboard.writeText(address);
+      await navigator.clipboard.writeText(text);
       notice.show(t("copied"), "good");
     } catch {
       getSelection()?.selectAllChildren(shown); // only secure pages may write the clipboard

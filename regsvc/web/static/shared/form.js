@@ -180,6 +180,7 @@ export class Form {
     this.isBusy = false;
     this.isHeld = false;
     this.submit = make("button", { class: kind }, submit);
+    this.label = submit;
     const elements = fields.map((field) => field.element);
     const onsubmit = (/** @type {Event} */ event) => this.handleSubmit(event);
     this.element = make("form", { novalidate: true, onsubmit }, elements, others, this.submit);
@@ -201,7 +202,7 @@ export class Form {
       return;
     }
     this.setBusy(true);
-    notice.show(t("sending"));
+    notice.show(t("sending"), "spoken"); // the button shows it
     try {
       await this.send(this.values);
       notice.clearIf(t("sending"));
@@ -235,7 +236,7 @@ export class Form {
   /** Show every error at its field and move the focus to the first; return whether there was none. */
   validate() {
     const invalid = this.fields.filter((field) => {
-      const error = field.validate();
+      const error = field.element.hidden ? "" : field.validate();
       field.showError(error);
       return error;
     });
@@ -255,6 +256,8 @@ export class Form {
       field.focus();
     } else {
       notice.showRefusal(refusal);
+      this.submit.before(notice.element); // beside what was pressed
+      notice.element.focus();
     }
   }
 
@@ -264,6 +267,7 @@ export class Form {
     // not disabled: that would take the focus away
     this.submit.setAttribute("aria-disabled", String(isBusy || this.isHeld));
     this.element.setAttribute("aria-busy", String(isBusy));
+    this.submit.textContent = isBusy ? t("sending") : this.label;
   }
 }
 

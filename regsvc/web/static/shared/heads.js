@@ -14,13 +14,21 @@ export function nameOf(player) {
 }
 
 /**
+ * Make a player's initial.
+ *
+ * @param {string} name
+ * @param {Attributes} attributes
+ */
+export function headOf(name, attributes) {
+  return make("span", { class: "head", ...attributes }, name.replace(/^\W/, "").slice(0, 1).toUpperCase());
+}
+
+/**
  * Make the initials of the first few; their names are not told to visitors, so mostly there are none.
  *
  * @param {Array<string | { name: string }> | null | undefined} players
  */
 export function headsOf(players) {
   const names = (players ?? []).slice(0, MOST).map(nameOf);
-  return names.map((name) =>
-    make("span", { class: "head", title: name }, name.replace(/^\W/, "").slice(0, 1).toUpperCase()),
-  );
+  return names.map((name) => headOf(name, { title: name }));
 }

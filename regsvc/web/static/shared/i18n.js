@@ -54,7 +54,7 @@ function keysOf(prefix) {
 function languageName(tag) {
   try {
     const name = new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
-    return name[0].toLocaleUpperCase(tag) + name.slice(1); // "français" has a small letter within a sentence only
+    return name[0].toLocaleUpperCase(tag) + name.slice(1); // a small letter is right within a sentence only
   } catch {
     return tag;
   }
@@ -155,4 +155,5 @@ export {
   languages,
   switchLanguage,
   t,
+  texts,
 };

@@ -38,7 +38,6 @@ export function loginForm({ api, config, path, onLogin, username = "" }) {
     onRefusal: (refusal) => {
       if (refusal.body.captchaHelps && captcha.element.hidden) {
         captcha.element.hidden = false;
-        captcha.isOptional = false;
         notice.show(t("login_captcha_helps"));
         captcha.renew().then(
           () => captcha.focus(),
@@ -76,20 +75,19 @@ export function loginForm({ api, config, path, onLogin, username = "" }) {
 function hiddenCaptcha(api, config) {
   const captcha = new CaptchaField(api, config.captcha);
   captcha.element.hidden = true;
-  captcha.isOptional = true;
   return captcha;
 }
 
 /** Make the field for the code of an authenticator app, hidden until it is required. */
 export function totpField() {
-  const totp = codeField(t("login_totp_hint"), true);
+  const totp = codeField();
   totp.element.hidden = true;
   return totp;
 }
 
 /** Make the field for a code of an authenticator app, or a recovery code. */
-export function codeField(hint = t("login_totp_hint"), isOptional = false) {
-  return new Field("totp", t("login_totp"), { hint, isOptional, inputmode: "numeric", autocomplete: "one-time-code" });
+export function codeField(hint = t("login_totp_hint")) {
+  return new Field("totp", t("login_totp"), { hint, inputmode: "numeric", autocomplete: "one-time-code" });
 }
 
 /**

@@ -5,14 +5,25 @@ import { byId, icon, make, replaceContent } from "./dom.js";
 import { formatWait, hasText, t } from "./i18n.js";
 
 /** @type {Record<string, string>} */
-const ICONS = { good: "i-circle-check", bad: "i-circle-alert", info: "i-info" };
+const ICONS = { good: "i-circle-check", bad: "i-circle-alert", info: "i-info", wait: "i-circle-alert" };
 
-/** The message at the top of the page; screen readers read it aloud. `kind`: "", "good", "bad", "info" or "spoken". */
+/**
+ * The message at the top of the page; screen readers read it aloud. `kind`: "", "good", "bad", "info", "wait" or
+ * "spoken".
+ */
 export const notice = {
   element: byId("notice"),
 
-  /** @param {string} text */
+  /**
+   * Show a message where the last one was, or at the top of the page if that was beside the button of a form that is
+   * gone.
+   *
+   * @param {string} text
+   */
   show(text, kind = "") {
+    if (!this.element.isConnected) {
+      byId("inside").before(this.element);
+    }
     replaceContent(this.element, text && ICONS[kind] && icon(ICONS[kind]), linkContact(text));
     this.element.dataset.kind = kind;
   },
@@ -48,10 +59,11 @@ export const notice = {
    *
    * @param {import("./api.js").Refusal} refusal
    * @param {number} wait seconds
+   * @param {string} [key] of the sentence
    */
-  showWait(refusal, wait) {
+  showWait(refusal, wait, key) {
     const when = "\u0000";
-    const [before, after] = waitSentence(refusal, when).split(when);
+    const [before, after] = waitSentence(refusal, when, key).split(when);
     const left = make("span", { "aria-live": "off" }); // reading each second aloud would be a nuisance
     this.show(before, "bad");
     this.element.append(left, after);
@@ -100,9 +112,13 @@ export const notice = {
  *
  * @param {import("./api.js").Refusal} refusal
  * @param {string} when within the sentence
+ * @param {string} [key]
  */
-export function waitSentence({ code, message, body }, when) {
-  const key = [`wait_${body.fault}`, `wait_${code}`].find(hasText);
+export function waitSentence(
+  { code, message, body },
+  when,
+  key = [`wait_${body.fault}`, `wait_${code}`].find(hasText),
+) {
   return key === undefined ? `${message} (${when})` : t(key, { ...body, when });
 }
 

@@ -113,7 +113,8 @@ export function showQuestionRefusal(refusal, form) {
   const wait = refusal.retryAfter ?? refusal.body.remainingSeconds;
   if (wait) {
     form.hold(wait);
-    notice.showWait(refusal, wait);
+    const key = refusal.body.fault === "kept" ? "failed_kept" : "failed_wait";
+    notice.showWait(refusal, wait, refusal.code === "questionnaire_failed" ? key : undefined);
     return true;
   }
   const field = form.fields.find(({ name }) => name === fieldName(refusal.body.questionId));

@@ -25,7 +25,7 @@ const PASSWORD_CHOICES = ["keep", "take", "link"];
 export async function decideFor(context, decision, users) {
   const fitting = users.filter((user) => applies(decision, user));
   const usernames = fitting.map(({ username }) => username);
-  const applicants = fitting.filter(({ status }) => status === "pending").map(({ username }) => username);
+  const shown = statusesOf(fitting);
   if (users.length === 0) {
     notice.show(t("choose_first"));
     return null;
@@ -42,8 +42,8 @@ export async function decideFor(context, decision, users) {
   }
   const decided =
     decision === "approve"
-      ? context.decide({ decision, usernames, applicants, passwordChoice })
-      : await context.askAndDecide(decision, usernames, { key: confirmingKey(decision), applicants });
+      ? context.decide({ decision, usernames, shown, passwordChoice })
+      : await context.askAndDecide(decision, usernames, { key: confirmingKey(decision), shown });
   if (decided !== null && usernames.length < users.length) {
     notice.show(t("some_left_out", { count: users.length - usernames.length }));
   }
@@ -80,8 +80,23 @@ function confirmingKey(decision) {
  * @param {ViewContext} context
  * @param {ListedUser} user
  */
-export function changeBan(context, { username, reason, banExpiresAt }) {
-  return context.askAndDecide("ban", [username], { reason: reason ?? "", end: banExpiresAt });
+export function changeBan(context, user) {
+  const { username, reason, banExpiresAt } = user;
+  return context.askAndDecide("ban", [username], {
+    reason: reason ?? "",
+    end: banExpiresAt,
+    shown: statusesOf([user]),
+  });
+}
+
+/**
+ * Return the status of each user, as it is shown.
+ *
+ * @param {ListedUser[]} users
+ * @returns {Record<string, Status>}
+ */
+export function statusesOf(users) {
+  return Object.fromEntries(users.map(({ username, status }) => [username, status]));
 }
 
 /** @type {Partial<Record<DecisionName, string>>} */

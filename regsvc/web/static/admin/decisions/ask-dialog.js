@@ -30,7 +30,6 @@ export function askApplicant({ api }, username) {
     const form = new Form({
       fields: [question],
       submit: t("ask_send"),
-      others: [button(t("cancel"), () => cancel(), "quiet")],
       send: async (values) => {
         const reply = await api.post("admin/user/ask", { username, question: values.question }).catch((error) => {
           if (asRefusal(error).isLoggedOut) {
@@ -49,6 +48,14 @@ export function askApplicant({ api }, username) {
         return true;
       },
     });
+    form.element.append(
+      make(
+        "div",
+        { class: "buttons" },
+        form.submit,
+        button(t("cancel"), () => cancel(), "quiet"),
+      ),
+    );
     keepDraft(question.input, DRAFT, username);
     const cancel = () => {
       dropDraft(DRAFT, username);

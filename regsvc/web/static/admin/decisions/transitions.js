@@ -51,21 +51,6 @@ export const USER_EVENTS = [
   ...Object.keys(APPLICANT_NEWS),
 ];
 
-const REOPENED = ["absent", "returned"]; // states of a player whom an approval adds to the game (again)
-
-/** @type {Record<DecisionName, (user: ListedUser) => boolean>} */
-const APPLIES_TO = {
-  approve: ({ status, plugin, allowlist }) =>
-    status === "pending" ||
-    status === "rejected" ||
-    (status === "approved" && (REOPENED.includes(plugin) || allowlist === "removed")),
-  reject: ({ status }) => status === "pending",
-  reopen: ({ status }) => status === "approved" || status === "rejected",
-  ban: ({ status }) => status !== "banned",
-  unban: ({ status }) => status === "banned",
-  delete: () => true,
-};
-
 /**
  * Return whether the member of the team who is logged in can make a decision about a user.
  *
@@ -73,5 +58,5 @@ const APPLIES_TO = {
  * @param {ListedUser} user
  */
 export function applies(decision, user) {
-  return mayDecide(decision, user.status) && APPLIES_TO[decision](user);
+  return mayDecide(decision, user.status) && user.decisions.includes(decision);
 }

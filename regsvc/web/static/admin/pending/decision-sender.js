@@ -147,7 +147,7 @@ export class DecisionSender {
     }
     if (rest.length) {
       entry.usernames = rest;
-      entry.isUnsure ||= refusal !== null && (refusal.status === 0 || refusal.status >= 500);
+      entry.isUnsure ||= refusal?.isUnsure === true;
       const isRetried = refusal === null || refusal.status >= 500 || TEMPORARY.includes(refusal.code);
       const message = refusal?.message ?? outcomes.get(rest[0])?.message ?? "";
       this.pending.hold(entry, message, isRetried, refusal?.retryAfter);

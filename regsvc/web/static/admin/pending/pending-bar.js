@@ -162,7 +162,8 @@ class Row {
 
   unsent() {
     const retry = button(t("try_again"), () => this.sender.send([this.entry]), "plain");
-    const why = make("span", { class: "why" }, t("not_sent", { why: this.entry.message }));
+    const { isUnsure, message } = this.entry;
+    const why = make("span", { class: "why" }, isUnsure ? message : t("not_sent", { why: message }));
     return [this.description(why), this.left, retry, this.undoButton()];
   }
 
@@ -171,9 +172,9 @@ class Row {
     const [first, ...others] = entry.refusals;
     const what = make("b", {}, t("was_refused", { what: describeDecision(entry) }));
     const lines = entry.refusals.map((refusal) =>
-      make("li", {}, make("b", {}, refusal.username), ` ${refusalText(refusal)}`),
+      make("li", {}, make("b", {}, refusal.username), ` ${refusalText(refusal, entry)}`),
     );
-    const why = others.length ? make("ul", {}, lines) : make("span", { class: "why" }, refusalText(first));
+    const why = others.length ? make("ul", {}, lines) : make("span", { class: "why" }, refusalText(first, entry));
     const dismiss = button(t("understood"), () => this.pending.dismiss(entry), "plain");
     const isOpen = entry.refusals.some(({ code }) => code === "password_choice_needed");
     return [
@@ -223,10 +224,12 @@ class Row {
 }
 
 /**
- * A wrong status means that another operator was faster.
+ * Another operator was faster where the status is not the one that was shown.
  *
  * @param {DecisionOutcome} outcome
+ * @param {PendingDecision} entry
  */
-function refusalText({ code, status, message }) {
-  return code === "wrong_status" ? t("somebody_faster", { status: statusInSentence(status ?? "") }) : message;
+function refusalText({ code, status, message, username }, { shown }) {
+  const wasFaster = code === "wrong_status" && shown[username] !== undefined && shown[username] !== status;
+  return wasFaster ? t("somebody_faster", { status: statusInSentence(status ?? "") }) : message;
 }

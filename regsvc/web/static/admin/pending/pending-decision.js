@@ -7,12 +7,13 @@ const RETRY_DELAYS = [2, 4, 8, 15, 30, 60]; // seconds, after the first failure,
  * @typedef {object} DecisionFields what is undefined is not sent
  * @property {DecisionName} decision
  * @property {string[]} usernames
- * @property {string[]} [applicants] those who wait for a review
+ * @property {Record<string, Status>} [shown] by name, the statuses that the operator saw
  * @property {string} [reason]
  * @property {boolean} [silent]
  * @property {number | null} [expiresAt]
  * @property {boolean} [mayReapply]
  * @property {PasswordChoice} [passwordChoice] which one counts of those who registered anew in the game
+ * @property {boolean} [isUnsure] whether it may have arrived although there was no answer
  */
 
 /**
@@ -27,16 +28,17 @@ export class PendingDecision {
   constructor({
     decision,
     usernames,
-    applicants = [],
+    shown = {},
     reason = "",
     silent = false,
     expiresAt = undefined,
     mayReapply = false,
     passwordChoice = undefined,
+    isUnsure = false,
   }) {
     this.decision = decision;
     this.usernames = usernames;
-    this.applicants = applicants;
+    this.shown = shown;
     this.reason = reason;
     this.silent = silent;
     this.expiresAt = expiresAt;
@@ -50,7 +52,7 @@ export class PendingDecision {
     /** @type {DecisionOutcome[]} */
     this.refusals = [];
     this.isUnderWay = false;
-    this.isUnsure = false; // whether it may have arrived although there was no answer
+    this.isUnsure = isUnsure;
   }
 
   /**
@@ -98,8 +100,8 @@ export class PendingDecision {
 
   /** The number of applicants whom the decision takes out of the review queue. */
   get reviewCount() {
-    const applicants = new Set(this.applicants);
-    return this.state === "refused" ? 0 : this.usernames.filter((username) => applicants.has(username)).length;
+    const { shown, state, usernames } = this;
+    return state === "refused" ? 0 : usernames.filter((username) => shown[username] === "pending").length;
   }
 
   /** The fields of a request, beside its usernames. */
@@ -121,7 +123,7 @@ export class PendingDecision {
 
   /** What is stored in the tab. */
   get stored() {
-    const { decision, usernames, applicants, reason, silent, expiresAt, mayReapply, passwordChoice } = this;
-    return { decision, usernames, applicants, reason, silent, expiresAt, mayReapply, passwordChoice };
+    const { decision, usernames, shown, reason, silent, expiresAt, mayReapply, passwordChoice, isUnsure } = this;
+    return { decision, usernames, shown, reason, silent, expiresAt, mayReapply, passwordChoice, isUnsure };
   }
 }

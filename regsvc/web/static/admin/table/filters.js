@@ -11,6 +11,7 @@ const TYPING_PAUSE = 300; // milliseconds without a key press, after which a tex
  * @property {string} name
  * @property {string} label the key of its text
  * @property {"search" | "text" | "date" | "select"} type
+ * @property {string} [placeholder] the key of its text, which tells what matches
  * @property {Array<{ value: string, text: string }>} [options] of a select; the first is the default and is not part of
  *   the address
  */
@@ -56,7 +57,7 @@ export class Filters {
    * @param {string} value
    * @returns {Input}
    */
-  makeInput({ name, type, options = [] }, value) {
+  makeInput({ name, type, placeholder, options = [] }, value) {
     const id = uniqueId(name);
     if (type === "select") {
       const choices = options.map((option) => make("option", { value: option.value }, option.text));
@@ -64,7 +65,9 @@ export class Filters {
       select.value = options.some((option) => option.value === value) ? value : options[0].value;
       return select;
     }
-    const input = make("input", { id, type, autocomplete: "off", spellcheck: "false", autocapitalize: "none" });
+    const about = placeholder === undefined ? {} : { placeholder: t(placeholder) };
+    const usual = { autocomplete: "off", spellcheck: "false", autocapitalize: "none" };
+    const input = make("input", { id, type, ...usual, ...about });
     if (type === "date") {
       input.addEventListener("change", () => this.apply());
     } else {

@@ -12,12 +12,8 @@ const PAGE_SIZE = 50;
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
 
-/** @type {View} */
+/** @type {LaterView} */
 export const auditsView = {
-  id: "audits",
-  title: "view_audits",
-  permission: "audit.read",
-
   render(context, query) {
     const table = new Table({ label: "view_audits", keyOf: ({ id }) => id, columns: columnsFor(context) });
     const actions = ACTIONS.map((value) => ({ value, text: actionName(value) }));
@@ -29,8 +25,8 @@ export const auditsView = {
           type: "select",
           options: [{ value: "", text: t("audits_decisions") }, { value: "any", text: t("any") }, ...actions],
         },
-        { name: "operator", label: "operator", type: "text" },
-        { name: "target", label: "about", type: "text" },
+        { name: "operator", label: "operator", type: "text", placeholder: "match_whole" },
+        { name: "target", label: "about", type: "text", placeholder: "match_whole" },
         { name: "from", label: "from_day", type: "date" },
         { name: "to", label: "to_day", type: "date" },
       ],

@@ -11,11 +11,8 @@ import { keepUpToDate, loadUsers } from "./users.js";
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
 
-/** @type {View} */
+/** @type {LaterView} */
 export const bansView = {
-  id: "bans",
-  title: "view_bans",
-
   render(context, query) {
     const table = new Table({
       label: "view_bans",

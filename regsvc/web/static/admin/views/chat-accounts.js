@@ -3,7 +3,7 @@
 import { button, make, replaceContent } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { platformTitle } from "../../shared/platforms.js";
-import { timeElement } from "../badges.js";
+import { listItem, timeElement } from "../badges.js";
 import { sendWithPassword } from "../own-password.js";
 import { sendChange } from "../send-change.js";
 
@@ -17,7 +17,8 @@ export class ChatAccounts {
     this.about = make("p", { class: "quiet-text" });
     this.accounts = make("ul", { class: "team" });
     this.shown = make("div", { role: "status" });
-    this.elements = [make("h3", {}, t("chat_accounts")), this.about, this.accounts, this.shown];
+    const title = make("h3", {}, t("chat_accounts"));
+    this.elements = [make("section", { class: "panel" }, title, this.about, this.accounts, this.shown)];
   }
 
   /** Throws a Refusal. */
@@ -32,12 +33,9 @@ export class ChatAccounts {
   /** @param {TeamChat["accounts"][number]} account */
   account({ username, platform, accountName, linkedAt }) {
     const unlink = () => this.send(() => this.context.api.post("admin/team-chat/unlink", { username, platform }));
-    return make(
-      "li",
-      {},
+    return listItem(
       make("strong", {}, username),
-      ` ${platformTitle(platform)}: ${accountName} `,
-      timeElement(linkedAt),
+      [`${platformTitle(platform)}: ${accountName} `, timeElement(linkedAt)],
       button(t("chat_unlink"), unlink, "plain"),
     );
   }

@@ -14,12 +14,8 @@ const SEVERITIES = ["broken", "risky"];
 /** @type {Record<string, import("../badges.js").Kind>} */
 const KINDS = { broken: "bad", risky: "wait", fine: "good" };
 
-/** @type {View} */
+/** @type {LaterView} */
 export const doctorView = {
-  id: "doctor",
-  title: "view_doctor",
-  permission: "system.read",
-
   async render(context) {
     const container = make("div", { class: "doctor", "aria-live": "polite" });
     const check = () => checkAgain(context, container, again);

@@ -4,7 +4,7 @@ import { asRefusal } from "../../shared/api.js";
 import { button, make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
-import { agoElement, mailBadge, mailName, timeElement, userLink } from "../badges.js";
+import { agoElement, badge, timeElement, userLink } from "../badges.js";
 import { labelFor } from "../phrases.js";
 import { Listing } from "../table/listing.js";
 import { selectionBar } from "../table/selection-bar.js";
@@ -14,12 +14,8 @@ const PAGE_SIZE = 50;
 const STATES = ["failed", "waiting", "sent", "dropped"];
 const POLL_INTERVAL = 5000; // milliseconds, while a mail is on its way
 
-/** @type {View} */
+/** @type {LaterView} */
 export const mailsView = {
-  id: "mails",
-  title: "view_mails",
-  permission: "system.read",
-
   async render(context, query) {
     /** @type {Table<Mail>} */
     const table = new Table({
@@ -139,4 +135,21 @@ function resendButton(mail, resend) {
   const label = `${t("resend")}: ${mailName(mail)}, ${mail.to}`;
   const onclick = () => resend(mail);
   return make("button", { type: "button", class: "plain", "aria-label": label, onclick }, t("resend"));
+}
+
+/** @type {Record<string, import("../badges.js").Kind>} */
+const MAIL_KINDS = { waiting: "wait", sent: "good", failed: "bad" };
+
+/** @param {{ state: string }} mail */
+export function mailBadge({ state }) {
+  return badge(labelFor("fate", state), MAIL_KINDS[state]);
+}
+
+/**
+ * Return which mail it is, in words.
+ *
+ * @param {{ template: string }} mail
+ */
+export function mailName({ template }) {
+  return labelFor("mail", template);
 }

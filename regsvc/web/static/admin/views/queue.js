@@ -3,9 +3,9 @@
 import { asRefusal } from "../../shared/api.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
-import { decideFor } from "../decisions/actions.js";
-import { askApplicant } from "../decisions/ask-dialog.js";
+import { decideFor, statusesOf } from "../decisions/actions.js";
 import { USER_EVENTS } from "../decisions/transitions.js";
+import { loadDialogs } from "../later.js";
 import { may } from "../permissions.js";
 import { Refresh } from "../refresh.js";
 import { ApplicantCard } from "./queue/applicant-card.js";
@@ -257,19 +257,20 @@ class QueuePage {
    */
   async act(name, applicants = this.queue.targets) {
     const usernames = applicants.map(({ username }) => username);
+    const shown = statusesOf(applicants);
     if (usernames.length === 0) {
       return;
     }
     if (name === "approve") {
-      this.context.decide({ decision: "approve", usernames, applicants: usernames });
+      this.context.decide({ decision: "approve", usernames, shown });
     } else if (name === "reject") {
-      await this.context.askAndDecide("reject", usernames, { key: "r", applicants: usernames });
+      await this.context.askAndDecide("reject", usernames, { key: "r", shown });
     } else if (name === "ask") {
       await this.ask(applicants);
     } else if (name === "ban" || name === "delete") {
       await decideFor(this.context, name, applicants);
     } else {
-      await this.context.askAndDecide("approve", usernames, { key: "a", applicants: usernames });
+      await this.context.askAndDecide("approve", usernames, { key: "a", shown });
     }
   }
 
@@ -284,7 +285,11 @@ class QueuePage {
       return;
     }
     const next = this.queue.nextAfterDecision(); // before an event moves the applicant to another place
-    if (!(await askApplicant(this.context, applicant.username)) || this.context.isOver) {
+    const dialogs = await loadDialogs();
+    if (dialogs === null || this.context.isOver) {
+      return;
+    }
+    if (!(await dialogs.askApplicant(this.context, applicant.username)) || this.context.isOver) {
       return;
     }
     const found = next && this.applicants.find(next.username);

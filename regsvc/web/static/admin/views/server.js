@@ -1,19 +1,15 @@
 // What cannot wait for a shell: whether registration is open, and the announcement.
 
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
-import { formatTime, languageName, t } from "../../shared/i18n.js";
+import { formatTime, language, languageName, t } from "../../shared/i18n.js";
 import { badge } from "../badges.js";
 import { may } from "../permissions.js";
 import { sendChange } from "../send-change.js";
 
 /** @typedef {GetReply<"admin/server">} Server */
 
-/** @type {View} */
+/** @type {LaterView} */
 export const serverView = {
-  id: "server",
-  title: "view_server",
-  permission: "system.read",
-
   async render(context) {
     const page = new ServerPage(context);
     await page.load();
@@ -28,10 +24,8 @@ class ServerPage {
     this.registration = make("div", {});
     this.announcement = make("div", {});
     this.elements = [
-      make("h3", {}, t("registration")),
-      this.registration,
-      make("h3", {}, t("announcement")),
-      this.announcement,
+      make("section", { class: "panel" }, make("h3", {}, t("registration")), this.registration),
+      make("section", { class: "panel" }, make("h3", {}, t("announcement")), this.announcement),
     ];
   }
 
@@ -71,19 +65,21 @@ class ServerPage {
 
   /** @param {Server} server */
   renderAnnouncement({ announcements, configuredAnnouncement, announcementChanged, languages }) {
-    const fields = languages.map((language) => {
-      const id = uniqueId("text");
-      const text = make("textarea", { id, rows: "3", maxlength: "2000", disabled: !may("settings.write") });
+    const texts = languages.map((language) => {
+      const text = make("textarea", { rows: "2", maxlength: "2000", disabled: !may("settings.write") });
       text.value = announcements[language] ?? "";
       text.dataset.language = language;
-      return make("div", { class: "field" }, make("label", { for: id, lang: language }, languageName(language)), text);
+      text.lang = language;
+      text.setAttribute("aria-label", `${t("announcement")}: ${languageName(language)}`);
+      return text;
     });
-    const save = () => this.saveAnnouncement(fields);
+    const save = () => this.saveAnnouncement(texts);
     return [
       announcementChanged && make("p", { class: "quiet-text" }, t("done_by", words(announcementChanged))),
       configuredAnnouncement &&
         make("p", { class: "quiet-text" }, t("announcement_by_config"), " ", configuredAnnouncement),
-      fields,
+      languages.length > 1 && languageTabs(texts),
+      make("div", { class: "field" }, texts),
       may("settings.write") && button(t("announcement_save"), save),
     ];
   }
@@ -98,18 +94,36 @@ class ServerPage {
     await sendChange(change, async () => this.showRegistration(await this.context.api.get("admin/server")));
   }
 
-  /** @param {HTMLElement[]} fields */
+  /** @param {HTMLTextAreaElement[]} fields */
   async saveAnnouncement(fields) {
-    /** @type {Record<string, string>} */
-    const texts = {};
-    for (const text of fields.flatMap((field) => [...field.querySelectorAll("textarea")])) {
-      texts[text.dataset.language ?? ""] = text.value;
-    }
+    const texts = Object.fromEntries(fields.map(({ dataset, value }) => [dataset.language ?? "", value]));
     await sendChange(
       () => this.context.api.post("admin/server/announcement", { texts }),
       () => this.load(),
     );
   }
+}
+
+/**
+ * Make a choice of the language whose text is shown. Those that have a text are marked.
+ *
+ * @param {HTMLTextAreaElement[]} texts of which one is shown
+ */
+function languageTabs(texts) {
+  const name = uniqueId("tab");
+  const first = texts.find(({ lang }) => lang === language) ?? texts[0];
+  const tabs = texts.map((text) => {
+    const show = () => texts.forEach((other) => (other.hidden = other !== text));
+    const tab = make("input", { type: "radio", name, onchange: show });
+    const mark = make("span", {});
+    const tellWhetherEmpty = () => (mark.textContent = text.value.trim() ? "✓" : "");
+    tab.checked = text === first;
+    text.hidden = text !== first;
+    text.addEventListener("input", tellWhetherEmpty);
+    tellWhetherEmpty();
+    return make("label", {}, tab, make("span", { lang: text.lang }, languageName(text.lang)), mark);
+  });
+  return make("fieldset", { class: "tabs" }, make("legend", { class: "visually-hidden" }, t("language")), tabs);
 }
 
 /** @param {{ by: string, at: number }} change */

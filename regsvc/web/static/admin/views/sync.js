@@ -16,12 +16,8 @@ const MAX_RUNS = 20;
 const DIFFERENCES = ["conflict", "returned", "absent"];
 const LIST_DIFFERENCES = ["waiting", "removed", "conflict"];
 
-/** @type {View} */
+/** @type {LaterView} */
 export const syncView = {
-  id: "sync",
-  title: "view_sync",
-  permission: "sync.run",
-
   async render(context) {
     if (context.config.gates.length === 0) {
       return make("p", {}, t("sync_is_off"));
@@ -57,7 +53,7 @@ class SyncPage {
     ];
     this.links = make("p", { class: "links" });
     this.elements = [
-      make("p", { class: "quiet-text" }, t("sync_about")),
+      make("p", { class: "quiet-text" }, t(gates.includes("authme") ? "sync_about" : "sync_about_list")),
       make("div", { class: "row-actions" }, this.runNow, this.preview),
       this.result,
       make("h3", {}, t("sync_differing")),

@@ -1,12 +1,13 @@
 // The team: operators, reviewers and moderators, their chat accounts, and the API tokens of bots.
 
+import { copyable } from "../../shared/copyable.js";
 import { confirm } from "../../shared/dialog.js";
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
-import { badge, timeElement, userLink } from "../badges.js";
+import { badge, emptyItem, listItem, timeElement, userLink } from "../badges.js";
 import { sendWithPassword } from "../own-password.js";
 import { may } from "../permissions.js";
-import { labelFor } from "../phrases.js";
+import { countDays, labelFor } from "../phrases.js";
 import { sendChange } from "../send-change.js";
 import { ChatAccounts } from "./chat-accounts.js";
 
@@ -18,11 +19,8 @@ const ROLES = ["reviewer", "moderator", "none"];
 const FOR_TOKENS = ["users.read", "users.review", "users.ban", "users.manage", "audit.read", "sync.run", "system.read"];
 const LIFETIMES = [30, 90, 365]; // days
 
-/** @type {View} */
+/** @type {LaterView} */
 export const teamView = {
-  id: "team",
-  title: "view_team",
-
   async render(context) {
     const pages = [new ChatAccounts(context), ...(may("team.manage") ? [new TeamPage(context)] : [])];
     await Promise.all(pages.map((page) => page.load()));
@@ -37,15 +35,11 @@ class TeamPage {
     this.members = make("ul", { class: "team" });
     this.tokens = make("ul", { class: "team" });
     this.shown = make("div", { role: "status" });
+    const about = (/** @type {string} */ text) => make("p", { class: "quiet-text" }, text);
+    const [title, panel] = [make("h3", {}, t("tokens")), { class: "panel" }];
     this.elements = [
-      make("p", { class: "quiet-text" }, t("team_about")),
-      this.members,
-      this.roleForm(),
-      make("h3", {}, t("tokens")),
-      make("p", { class: "quiet-text" }, t("tokens_about")),
-      this.shown,
-      this.tokens,
-      this.tokenForm(),
+      make("section", panel, about(t("team_about")), this.members, this.roleForm()),
+      make("section", panel, title, about(t("tokens_about")), this.shown, this.tokens, this.tokenForm()),
     ];
   }
 
@@ -57,18 +51,15 @@ class TeamPage {
       members.map((member) => this.member(member)),
     );
     const active = tokens.filter(({ revokedAt }) => revokedAt === null);
-    replaceContent(this.tokens, active.length ? active.map((token) => this.token(token)) : make("li", {}, t("none")));
+    const lines = active.map((token) => this.token(token));
+    replaceContent(this.tokens, lines.length ? lines : emptyItem("i-lock", t("tokens_none")));
   }
 
   /** @param {Team["members"][number]} member */
   member({ username, role, isActive }) {
-    return make(
-      "li",
-      {},
-      userLink(this.context, username),
-      " ",
-      badge(labelFor("role", role), role === "operator" ? "good" : "wait"),
-      !isActive && ` ${t("member_inactive")}`,
+    return listItem(
+      [userLink(this.context, username), " ", badge(labelFor("role", role), role === "operator" ? "good" : null)],
+      !isActive && t("member_inactive"),
       role !== "operator" && button(t("role_take"), () => this.give(username, "none"), "plain"),
     );
   }
@@ -76,14 +67,14 @@ class TeamPage {
   /** @param {Team["tokens"][number]} token */
   token({ name, permissions, madeBy, expiresAt, lastUsedAt }) {
     const named = permissions.map((it) => labelFor("permission", it.replace(".", "_"))).join(", ");
-    return make(
-      "li",
-      {},
+    return listItem(
       make("strong", {}, name),
-      ` ${named}; ${t("token_by", { name: madeBy })}; `,
-      expiresAt === null ? t("token_unlimited") : [t("token_until"), " ", timeElement(expiresAt)],
-      "; ",
-      lastUsedAt === null ? t("token_unused") : [t("token_used"), " ", timeElement(lastUsedAt)],
+      [
+        `${named}; ${t("token_by", { name: madeBy })}; `,
+        expiresAt === null ? t("token_unlimited") : [t("token_until"), " ", timeElement(expiresAt)],
+        "; ",
+        lastUsedAt === null ? t("token_unused") : [t("token_used"), " ", timeElement(lastUsedAt)],
+      ],
       button(t("token_revoke"), () => this.revoke(name), "plain"),
     );
   }
@@ -106,9 +97,9 @@ class TeamPage {
     const labels = boxes.map((box) =>
       make("label", { class: "option" }, box, make("span", {}, labelFor("permission", box.value.replace(".", "_")))),
     );
-    const days = LIFETIMES.map((value) => make("option", { value: String(value) }, t("days_many", { count: value })));
+    const days = LIFETIMES.map((value) => make("option", { value: String(value) }, countDays(value)));
     const select = make("select", { id: lifetime }, days, make("option", { value: "" }, t("token_unlimited")));
-    select.value = "90";
+    select.options[LIFETIMES.indexOf(90)].defaultSelected = true;
     const send = () => {
       const permissions = boxes.filter(({ checked }) => checked).map(({ value }) => value);
       return this.create(input.value.trim(), permissions, select.value ? Number(select.value) : null);
@@ -127,15 +118,17 @@ class TeamPage {
 
   /**
    * @param {string} text
-   * @param {() => Promise<void>} send
+   * @param {() => Promise<boolean>} send returns whether it was done
    * @param {Child[]} fields
    */
   form(text, send, fields) {
     const parts = fields.map((field) => (Array.isArray(field) ? make("div", { class: "field" }, field) : field));
     const form = make("form", { class: "narrow" }, parts, make("button", {}, text));
-    form.addEventListener("submit", (event) => {
+    form.addEventListener("submit", async (event) => {
       event.preventDefault();
-      send();
+      if (await send()) {
+        form.reset();
+      }
     });
     return form;
   }
@@ -146,7 +139,7 @@ class TeamPage {
    */
   async give(username, role) {
     const body = { username, role: /** @type {"none"} */ (role) };
-    await this.send(() => this.context.api.post("admin/user/role", body));
+    return await this.send(() => this.context.api.post("admin/user/role", body));
   }
 
   /**
@@ -155,13 +148,13 @@ class TeamPage {
    * @param {number | null} days
    */
   async create(name, permissions, days) {
-    await this.send(async () => {
+    return await this.send(async () => {
       const token = { name, permissions: /** @type {TokenPermission[]} */ (permissions), days };
       const made = await sendWithPassword(t("token_make"), (own) =>
         this.context.api.post("admin/token/create", { ...token, ...own }),
       );
       if (made !== null) {
-        replaceContent(this.shown, make("p", {}, t("token_shown")), make("code", { class: "token" }, made.token));
+        replaceContent(this.shown, make("p", {}, t("token_shown")), copyable(made.token));
       }
       return made;
     });
@@ -176,6 +169,6 @@ class TeamPage {
 
   /** @param {() => Promise<{ message?: string } | null>} change */
   async send(change) {
-    await sendChange(change, () => this.load());
+    return await sendChange(change, () => this.load());
   }
 }

@@ -21,14 +21,8 @@ import { renderClients, renderFacts, renderGates, renderPlayer, renderSent, rend
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
 
-/** @type {View} */
+/** @type {LaterView} */
 export const userView = {
-  id: "user",
-  title: "view_user",
-  isInMenu: false,
-  menu: "users",
-  heading: ({ name }) => name || t("view_user"),
-
   async render(context, { name = "" }) {
     const page = new UserPage(context, name);
     await page.load();

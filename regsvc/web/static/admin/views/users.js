@@ -20,11 +20,8 @@ const LISTED_STATES = ["listed", "waiting", "removed", "conflict", "absent"];
 const SORTS = ["newest", "oldest", "name"];
 const PAGE_SIZE = 50;
 
-/** @type {View} */
+/** @type {LaterView} */
 export const usersView = {
-  id: "users",
-  title: "view_users",
-
   render(context, query) {
     const table = new Table({
       label: "view_users",

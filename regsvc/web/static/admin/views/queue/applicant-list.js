@@ -1,6 +1,7 @@
 // The list of applicants: one line each, with what an operator wants to know before opening it.
 
 import { make, replaceContent } from "../../../shared/dom.js";
+import { headOf } from "../../../shared/heads.js";
 import { t } from "../../../shared/i18n.js";
 import { askedBadge, badge, signalBadge } from "../../badges.js";
 import { timeAgo } from "../../phrases.js";
@@ -122,10 +123,10 @@ class ApplicantRow {
         class: "line",
         onclick: (/** @type {MouseEvent} */ { detail }) => open(applicant, detail === 0),
       },
-      make("span", { class: "head", "aria-hidden": "true" }, username.replace(/^\W/, "").slice(0, 1).toUpperCase()),
+      headOf(username, { "aria-hidden": "true" }),
       make("span", { class: "name" }, username),
       this.time,
-      make("span", { class: "marks" }, this.tags, this.more),
+      make("span", { class: "marks" }, this.tags, this.more, renderScore(applicant)),
     );
     this.element = make("li", {}, make("label", { class: "tick" }, this.checkbox), this.button);
     this.updateTime();
@@ -161,6 +162,11 @@ class ApplicantRow {
   }
 }
 
+/** @param {ListedUser} applicant */
+function renderScore({ questionnaireScore: score }) {
+  return score !== null && make("span", { class: "points-sum" }, t("points", { score }));
+}
+
 /**
  * Render as tags what is special about the applicant.
  *
@@ -170,15 +176,15 @@ class ApplicantRow {
  */
 export function renderTags(applicant) {
   const { isOperator, platform, rejections, signals } = applicant;
-  const { questionnaireScore, questionnairePassed, questionnaireRequiresReview } = applicant;
+  const { questionnairePassed, questionnaireRequiresReview, questionnaireUnread: unread } = applicant;
   const rejected = rejections?.count ?? 0;
-  const kind = questionnaireRequiresReview ? "wait" : questionnairePassed ? "good" : "bad";
   return [
     isOperator && badge(t("operator"), "bad"),
     askedBadge(applicant),
     rejected > 0 && badge(t("rejected_times", { count: rejected }), "bad"),
     shownSignals(signals).map(signalBadge),
-    questionnaireScore !== null && badge(t("points", { score: questionnaireScore }), kind),
+    questionnaireRequiresReview && badge(unread ? t("tag_to_read", { count: unread }) : t("to_be_read"), "wait"),
+    questionnairePassed === false && !questionnaireRequiresReview && badge(t("failed"), "bad"),
     platform === "bedrock" && badge(t("bedrock")),
   ];
 }

@@ -1,6 +1,6 @@
 // The layout of the review queue: search and list on one side, the open applicant on the other. It decides nothing.
 
-import { button, make } from "../../../shared/dom.js";
+import { button, icon, make } from "../../../shared/dom.js";
 import { languageName, languages, t } from "../../../shared/i18n.js";
 import { Signal } from "../../../shared/signal.js";
 import { describeNone, formatNumber } from "../../phrases.js";
@@ -38,7 +38,7 @@ export class QueueLayout {
     /** @type {Signal<"card" | "list">} which of the two a phone shows */
     this.pane = new Signal("card");
     this.count = make("p", { class: "counted quiet-text", role: "status" });
-    this.empty = make("p", { class: "all-done" }, t("queue_empty"));
+    this.empty = make("p", { class: "empty" }, icon("i-circle-check"), t("queue_empty"));
     this.notFound = make("p", { class: "notice", role: "status" });
     this.toList = button("", () => this.showList(), "quiet");
     this.filters = this.makeFilters();

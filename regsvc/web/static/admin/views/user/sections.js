@@ -2,9 +2,10 @@
 
 import { button, definitionList, make } from "../../../shared/dom.js";
 import { hasText, languageName, t } from "../../../shared/i18n.js";
-import { badge, mailBadge, mailName, timeElement } from "../../badges.js";
+import { badge, timeElement } from "../../badges.js";
 import { may } from "../../permissions.js";
 import { labelFor } from "../../phrases.js";
+import { mailBadge, mailName } from "../mails.js";
 
 /** @param {UserDetails} user */
 export function renderFacts(user) {

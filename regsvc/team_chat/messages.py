@@ -26,7 +26,7 @@ from regsvc.database.models import (
 )
 from regsvc.notifications.delivery import Drop, Transport
 from regsvc.notifications.outbox import Outbox, Outcome, Recipient, RetryPolicy
-from regsvc.team_chat.platform import Card, MessageGone, Platform
+from regsvc.team_chat.platform import MessageContent, MessageGone, Platform
 from regsvc.users.password_notices import Place
 from regsvc.users.questions import find_questions
 from regsvc.users.signals import SignalFields
@@ -157,25 +157,25 @@ class TeamChatQueue:
 
 
 @dataclass
-class _Step:
-    """A message to be sent or changed."""
+class _MessageUpdate:
+    """A message to be posted or edited."""
 
-    card: Card
+    content: MessageContent
     row: TeamChatMessage
     is_new: bool
 
 
 @dataclass
 class _Plan:
-    """Outcome of an entry of the outbox."""
+    """Messages that an entry of the outbox posts and edits."""
 
     platform: Platform
-    steps: list[_Step]
+    updates: list[_MessageUpdate]
 
 
 @dataclass(frozen=True)
 class _PersonalMessage:
-    """Words for a person."""
+    """Text for a person."""
 
     platform: Platform
     account_id: str
@@ -183,8 +183,8 @@ class _PersonalMessage:
 
 
 @dataclass(frozen=True)
-class Cards:
-    """Maker of cards: what messages show of an application, as far as the chat is to be told."""
+class MessageRenderer:
+    """Renderer of what messages show of an application, as far as the chat is to be told."""
 
     users: UserList
     find_questionnaire: Callable[[int], QuestionnaireResult | None]
@@ -198,8 +198,8 @@ class Cards:
         conversation = [(it.question, it.answer) for it in find_questions([user]).get(user.id, []) if it.answer]
         return sha256(json.dumps([user.id, answers, conversation]).encode()).hexdigest()[:12]
 
-    def make(self, user: User, number: int, platform: Platform, language: str) -> Card:
-        """Return the card of an application as it is now."""
+    def render(self, user: User, number: int, platform: Platform, language: str) -> MessageContent:
+        """Return the content of an application's message as it is now."""
         entry = self.users.find_user(user.username)
         assert entry is not None, "the caller has just loaded the user"
         words = _Words(self.translations, language, platform.escape)
@@ -208,7 +208,7 @@ class Cards:
         lines = [] if status is None else [status]
         lines += self._facts(user, entry, platform.chat, words) if is_open else []
         is_named, queue = "name" in platform.chat.tells, f"{self.base_url}/admin#queue"
-        return Card(
+        return MessageContent(
             number,
             words("application", username=words.quote(user.username, _MAX_NAME) if is_named else f"#{number}"),
             tuple(_fit(lines, platform.longest)),
@@ -217,15 +217,15 @@ class Cards:
             {verb: words(f"{platform.labels}{verb}", number=number) for verb in _VERBS} if is_open else {},
         )
 
-    def close(self, card_of: Card, key: str, platform: Platform, language: str) -> Card:
-        """Return the card of an application about which there is nothing to decide in this message any more."""
+    def close(self, known: MessageContent, key: str, platform: Platform, language: str) -> MessageContent:
+        """Return the content of a message in which there is nothing to decide any more."""
         words = _Words(self.translations, language, platform.escape)
-        return Card(card_of.number, card_of.title, (words(key),), card_of.url, card_of.version)
+        return MessageContent(known.number, known.title, (words(key),), known.url, known.version)
 
-    def deleted(self, row: TeamChatMessage, platform: Platform, language: str) -> Card:
-        """Return the card of an application that is gone."""
+    def deleted(self, row: TeamChatMessage, platform: Platform, language: str) -> MessageContent:
+        """Return the content of a message about an application that is gone."""
         words = _Words(self.translations, language, platform.escape)
-        return Card(row.id, words("application", username=f"#{row.id}"), (words("deleted"),), "", row.version)
+        return MessageContent(row.id, words("application", username=f"#{row.id}"), (words("deleted"),), "", row.version)
 
     def describe_status(self, user: User, words: "_Words") -> str | None:
         """Return what was decided and by whom; None while nothing was."""
@@ -304,7 +304,7 @@ class TeamChatTransport(Transport):
     platforms: Mapping[str, Platform]
     """By the names of their chats."""
     queue: TeamChatQueue
-    cards: Cards
+    renderer: MessageRenderer
     translations: Translations
     server_name: str
     now: Clock
@@ -322,10 +322,10 @@ class TeamChatTransport(Transport):
             row = TeamChatMessage.get_or_none(TeamChatMessage.id == payload["test"], TeamChatMessage.user_id == 0)
             if row is None:
                 raise Drop("there is a newer test")
-            card = make_test_card(int(row.id), self.translations, message.language, TEST, label=platform.labels)
-            return _Plan(platform, [_Step(card, row, is_new=True)])
-        plan = _Plan(platform, list(self._list_steps(message, platform, payload["username"])))
-        if not plan.steps:
+            content = make_test_content(int(row.id), self.translations, message.language, TEST, label=platform.labels)
+            return _Plan(platform, [_MessageUpdate(content, row, is_new=True)])
+        plan = _Plan(platform, list(self._list_updates(message, platform, payload["username"])))
+        if not plan.updates:
             raise Drop("there is nothing to tell")
         return plan
 
@@ -336,34 +336,34 @@ class TeamChatTransport(Transport):
             await prepared.platform.write_to(prepared.account_id, prepared.text)
             return
         told = dict[int, dict[str, object]]()
-        for step in prepared.steps:
-            remote_id = None if step.is_new else str(step.row.remote_id)
+        for update in prepared.updates:
+            remote_id = None if update.is_new else str(update.row.remote_id)
             try:
                 if remote_id is not None:
-                    await prepared.platform.edit(remote_id, step.card)
+                    await prepared.platform.edit(remote_id, update.content)
             except MessageGone:
                 remote_id = None
-            if remote_id is None and (step.is_new or step.card.labels):
-                remote_id = await prepared.platform.post(step.card, message.id)
-            if not step.row.user_id:  # a test, which may be answered already
-                told[step.row.id] = {"remote_id": remote_id}
+            if remote_id is None and (update.is_new or update.content.labels):
+                remote_id = await prepared.platform.post(update.content, message.id)
+            if not update.row.user_id:  # a test, which may be answered already
+                told[update.row.id] = {"remote_id": remote_id}
                 continue
-            told[step.row.id] = {
+            told[update.row.id] = {
                 "remote_id": remote_id,
-                "shown": step.card.digest,
-                "version": step.card.version,
-                "is_open": bool(step.card.labels),
+                "shown": update.content.digest,
+                "version": update.content.version,
+                "is_open": bool(update.content.labels),
             }
         message.payload = json.dumps({"told": told})  # the queue records it together with the success
 
-    def _list_steps(self, message: OutboxEntry, platform: Platform, username: str) -> Iterator[_Step]:
-        """Yield what is to be sent so that the chat shows what is now."""
+    def _list_updates(self, message: OutboxEntry, platform: Platform, username: str) -> Iterator[_MessageUpdate]:
+        """Yield the messages to post and edit, so that the chat shows the application as it is now."""
         language, key = message.language, name_key(username)
         user = User.get_or_none(User.username_key == key)
         rows = TeamChatMessage.select().where(TeamChatMessage.username_key == key, TeamChatMessage.is_open)
         for other in rows.where(TeamChatMessage.chat == platform.chat.name):
             if other.remote_id is not None and (user is None or other.user_id != user.id):
-                yield _Step(self.cards.deleted(other, platform, language), other, is_new=False)
+                yield _MessageUpdate(self.renderer.deleted(other, platform, language), other, is_new=False)
         if user is None:
             return
         own = (TeamChatMessage.chat == platform.chat.name) & (TeamChatMessage.user_id == user.id)
@@ -371,13 +371,13 @@ class TeamChatTransport(Transport):
         if row is None and user.status != PENDING:
             return
         row = row or self._create_row(platform.chat, user)
-        card = self.cards.make(user, int(row.id), platform, language)
-        if card.labels and (row.remote_id is None or message.template in _NEWS):
+        content = self.renderer.render(user, int(row.id), platform, language)
+        if content.labels and (row.remote_id is None or message.template in _NEWS):
             if row.remote_id is not None and row.is_open:
-                yield _Step(self.cards.close(card, "moved", platform, language), row, is_new=False)
-            yield _Step(card, row, is_new=True)
-        elif row.remote_id is not None and row.shown != card.digest:
-            yield _Step(card, row, is_new=False)
+                yield _MessageUpdate(self.renderer.close(content, "moved", platform, language), row, is_new=False)
+            yield _MessageUpdate(content, row, is_new=True)
+        elif row.remote_id is not None and row.shown != content.digest:
+            yield _MessageUpdate(content, row, is_new=False)
 
     def _create_row(self, chat: TeamChat, user: User) -> TeamChatMessage:
         return TeamChatMessage.create(
@@ -407,13 +407,13 @@ class TeamChatTransport(Transport):
         )
 
 
-def make_test_card(
+def make_test_content(
     number: int, translations: Translations, language: str, key: str, tester: str = "", label: str = ""
-) -> Card:
+) -> MessageContent:
     """Return what the message of a test shows; `key` "test": with a button, or what `Platform.labels` begins."""
     title = translations.text(f"team_chat.{key}", language, username=tester)
     labels = {TEST: translations.text(f"team_chat.{label}test_button", language, number=number)} if key == TEST else {}
-    return Card(number, title, (), "", "", labels)
+    return MessageContent(number, title, (), "", "", labels)
 
 
 def begin_test(chat: TeamChat, now: Clock) -> int:
