@@ -132,7 +132,9 @@ class Daemon:
             self._process = self._begin((nothing.fileno(), *inner), wrapper)
         for end in inner:
             os.close(end)
-        streams = zip((os.fdopen(end, encoding="utf-8") for end in outer), (self.output, self.log), strict=True)
+        streams = zip(
+            (os.fdopen(end, encoding="utf-8", errors="replace") for end in outer), (self.output, self.log), strict=True
+        )
         self._readers = [threading.Thread(target=self._read, args=stream, daemon=True) for stream in streams]
         self._open_streams = len(self._readers)
         for reader in self._readers:
