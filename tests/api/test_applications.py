@@ -140,6 +140,7 @@ def test_where_no_code_is_required_there_is_no_receipt_and_the_address_can_be_co
 
 
 def test_the_token_in_the_query_opens_it_and_is_not_logged(stack: Stack) -> None:
+    stack.restart_with({})  # whose log is that of this story
     alice = stack.newcomer("alice")
     token = token_of(stack, alice)
     assert stack.get(PATH, {"token": token}).json["username"] == alice.name
