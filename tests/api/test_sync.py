@@ -114,13 +114,13 @@ def test_a_run_sees_what_the_caller_changed_just_before(stack: Stack) -> None:
 
 
 def test_a_table_that_is_away_is_an_error_in_the_report(stack: Stack) -> None:
+    stack.sync()  # a name that something is due for has an error of its own
     with table_missing(stack):
         for plan in (False, True):
             payload = ask(stack, plan=plan)
-            errors = payload["report"]["errors"]
-            assert None in [error["username"] for error in errors]
-            # also for each name that something is due for already
-            assert [error for error in errors if stack.table.name not in error["error"]] == []
+            [error] = payload["report"]["errors"]
+            assert error["username"] is None
+            assert stack.table.name in error["error"]
             assert effects(payload["report"]) == NOTHING
     assert ask(stack)["report"]["errors"] == []
 
