@@ -12,7 +12,9 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Iterable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from importlib.resources.abc import Traversable
 from itertools import takewhile
 from pathlib import Path
@@ -185,6 +187,7 @@ class ServerProperties:
     management_tls: bool = _key("management-server-tls-enabled", True, _flag)
     management_keystore: str = _key("management-server-tls-keystore", "", _text)
     management_secret: str | None = _key("management-server-secret", None, _text, is_secret=True)
+    level_name: str = _key("level-name", "world", _text)  # the folder of the world
     motd: str = _key("motd", "A Minecraft Server", _text)
     max_players: int = _key("max-players", 20, _whole_number)
     op_permission_level: int = _key("op-permission-level", HIGHEST_LEVEL, _operator_level)
@@ -201,6 +204,22 @@ def read_server_properties(path: Path) -> ServerProperties:
     values = {keys[key].name: keys[key].metadata["parse"](found[key], keys[key].default) for key in found.keys() & keys}
     values["rcon_enabled"] = bool(values.get("rcon_enabled") and values.get("rcon_password"))
     return ServerProperties(**values)
+
+
+def find_last_saves(world: Path, uuids: Iterable[str]) -> dict[str, datetime] | None:
+    """Return when these players' data was last saved, by UUID; without those whom the world does not know.
+
+    The game saves it as a player leaves, and of all who are online every few minutes: `playerdata/<uuid>.dat` of the
+    world's folder (read in the game's source, `PlayerDataStorage`). None where there is no such folder: nothing is
+    known. Blocking.
+    """
+    folder, found = world / "playerdata", dict[str, datetime]()
+    if not folder.is_dir():
+        return None
+    for uuid in uuids:
+        with suppress(OSError):
+            found[uuid] = datetime.fromtimestamp((folder / f"{uuid}.dat").stat().st_mtime, UTC)
+    return found
 
 
 class PropertiesFile:

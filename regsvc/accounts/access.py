@@ -64,7 +64,7 @@ def follow_with_row(step: Callable[P, ReconcileResult | None], *args: P.args, **
     if done is not None and done.refused is not None:
         return {PLAYER_PENDING}
     account = None if done is None else done.account
-    if account is None or account.user is None or account.user.status != APPROVED or account.player is None:
+    if account is None or account.user is None or account.user.access != APPROVED or account.player is None:
         return set()
     known = account.sync_record
     return set() if known is not None and known.is_playable(account.player) else {PLAYER_LOCKED}

@@ -30,6 +30,7 @@ from regsvc.sync.bulk_actions import NO_REQUEST
 from regsvc.sync.effects import intent_effects
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.rules import is_registered_anew, request_row
+from regsvc.users.membership import For, Until, read_term
 from regsvc.users.questions import MAX_QUESTION, Questions
 from regsvc.users.transitions import (
     TRANSITIONS,
@@ -165,13 +166,16 @@ class Decisions:
         if transition in ("approve", "unban"):
             self._require_same_player(locked)
         if transition == "approve":
+            if details.member_until not in (UNSET, None) and self.access.has_rank(user):
+                raise errors.MembershipNeverEnds
             details = self._settle_password(locked, details)
         require_permission(transition, status_before, details, by.rights)
         is_again = transition in _REPEATABLE or (transition == "ban" and user.status == BANNED)
         if by.username and is_again:  # of one member: nobody keeps a user from being banned by others
             self.limits.hit("user.decided_again", f"{name_key(by.username)} {user.id}", _AGAIN)
         request = NO_REQUEST
-        if transition in ("approve", "unban") and details.password_choice is None:
+        is_member = user.ended_because is None
+        if transition in ("approve", "unban") and details.password_choice is None and is_member:
             request = request_row(locked.account, self.reconciler.policy)  # by the account as it was
             details = replace(details, needs_password=request.needs_password)
         if transition == "ban" and user.status == BANNED:
@@ -249,6 +253,8 @@ class Decisions:
     def _may_approve_again(self, locked: AccountForUpdate, details: DecisionDetails) -> bool:
         """Return whether the approval of an approved user does anything: for the row, the game's list, or a link."""
         account = locked.account
+        if details.member_until is not UNSET:
+            return False  # which would change the membership
         return locked.is_opened or may_be_approved_again(
             is_anew=is_registered_anew(account, self.reconciler.policy),
             is_kept_off=self.transitions.is_kept_off(locked.user),
@@ -342,6 +348,8 @@ MessageKey = Callable[[DecisionResult], str]
     errors.PasswordChoiceNeeded,
     errors.AuthMeUnavailable,
     errors.MailUnavailable,
+    errors.InvalidMembership,
+    errors.MembershipNeverEnds,
 )
 async def approve(
     call: Call,
@@ -363,15 +371,21 @@ async def approve(
         ]
         | None
     ) = None,
+    until: Until | UnsetType | None = UNSET,
+    for_: For | UnsetType = UNSET,
 ) -> DecisionReply | BulkDecisionReply:
     """Approve a pending or rejected registration, so that the player may join.
 
     A player who is approved already, but was removed from the game or its allowlist, or registered there anew, is let
     in again.
 
-    ApproveRequest: An approval, of a batch with one choice of the password for all.
+    ApproveRequest: An approval, of a batch with one choice of the password for all. The membership that it begins lasts
+    `until` a time, or `for` so long; null: without end; without either as long as `membership.ends` says.
     """
-    return await change_status(call, decisions, mails, request, "approve", "approved", password_choice=password_choice)
+    term = read_term(until, for_)
+    end = UNSET if term is None else term.find_end(decisions.now())
+    more = {"password_choice": password_choice, "member_until": end}
+    return await change_status(call, decisions, mails, request, "approve", "approved", **more)
 
 
 @ROUTES.add("POST", "/api/admin/user/reject", TRANSITIONS["reject"].permission, *DECISION_REFUSALS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final
@@ -71,6 +72,8 @@ class Logins:
     team: Team
     live: LiveConfig
     now: Clock
+    return_member: Callable[[str], object] = lambda key: None
+    """Lets the membership of this name's user go on that ended for idleness."""
 
     async def log_in(
         self,
@@ -118,6 +121,8 @@ class Logins:
                     done = self._open_if_unchanged(identity, audience, caller)
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
+        if not isinstance(done, Refusal) and identity.user is not None and identity.user.ended_because == "idle":
+            self.return_member(identity.key)
         if not isinstance(done, Refusal) and identity.stored is not None and identity.rehashed is not None:
             with contextlib.suppress(PlayersUnavailable):  # the next login rehashes, here or in the game
                 self.reconciler.rehash(identity.key, identity.stored, identity.rehashed)

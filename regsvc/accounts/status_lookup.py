@@ -23,9 +23,11 @@ from regsvc.core.shared_lookup import SharedLookup
 from regsvc.core.text import name_key, turkish_key
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
-from regsvc.database.models import REJECTED, User
+from regsvc.database.models import APPROVED, ENDED, REJECTED, User
 from regsvc.http.messages import ANSWER_BY, ANSWERS_WITH, CAN_BE_MAILED, REAPPLY_AT, Email, NameQuery, Reply, Status
 from regsvc.http.route import ACCESS_TOKEN, ADDRESS_PROOF, PROOF_HEADER, PUBLIC, Routes, SentAs
+from regsvc.users.gates import access_of
+from regsvc.users.membership import OwnMembershipFields, own_membership_fields
 from regsvc.users.retention import find_reapply_at
 
 if TYPE_CHECKING:
@@ -52,6 +54,9 @@ class UserStatus:
     application_token: str | None = None
     """For the owner alone, while a question waits for their answer: opens the page where it is given."""
     answer_by: datetime | None = None
+    membership: OwnMembershipFields | None = None
+    """For the owner and admins; others learn whether it `has_ended`."""
+    has_ended: bool = False
 
 
 Keys = tuple[str, str]
@@ -94,19 +99,19 @@ class StatusLookup:
 
     def _select_public(self, keys: Sequence[str]) -> Mapping[str, UserStatus]:
         """Return the public status by key."""
-        fields: list[Field] = [User.username_key, User.username, User.status]
+        fields: list[Field] = [User.username_key, User.username, User.status, User.ended_because]
         is_open_to_all = self._is_open_to_all
         if is_open_to_all:
             fields += [User.reviewed_at, User.may_reapply]
         rows = select_rows(self._database, User, fields, User.username_key, keys)
         if not is_open_to_all:
-            return {key: UserStatus(username, status) for key, username, status in rows}
+            return {
+                key: UserStatus(username, status, has_ended=status == APPROVED and ended_because is not None)
+                for key, username, status, ended_because in rows
+            }
         names = [field.name for field in fields]
         users = [User(__no_default__=True, **dict(zip(names, row, strict=True))) for row in rows]
-        return {
-            user.username_key: UserStatus(user.username, user.status, reapply_at=self._find_reapply_at(user))
-            for user in users
-        }
+        return {user.username_key: self._public_status(user, self._find_reapply_at(user)) for user in users}
 
     def _select_for(self, keys: Keys, session: VerifiedSession | None, proof: str | None) -> UserStatus | None:
         found = {user.username_key: user for user in User.select().where(User.username_key.in_(set(keys)))}
@@ -131,9 +136,16 @@ class StatusLookup:
                 reapply_at=reapply_at,
                 application_token=self._tokens.token_of(user) if is_owner and (has_to_answer or may_reapply) else None,
                 answer_by=answer_by,
+                membership=own_membership_fields(
+                    user, self._now(), may_ask=self._live.current.membership.renew == "ask"
+                ),
+                has_ended=access_of(user) == ENDED,
             )
         is_told = self._is_open_to_all or self._proves(proof)
-        return UserStatus(user.username, user.status, reapply_at=reapply_at if is_told else None)
+        return self._public_status(user, reapply_at if is_told else None)
+
+    def _public_status(self, user: User, reapply_at: datetime | None) -> UserStatus:
+        return UserStatus(user.username, user.status, reapply_at=reapply_at, has_ended=access_of(user) == ENDED)
 
     @property
     def _is_open_to_all(self) -> bool:
@@ -150,6 +162,9 @@ class StatusLookup:
             return False
 
 
+HAS_ENDED: Final = Meta(description="True: the user is approved, but the membership has ended.", examples=[True])
+
+
 class ReviewStatusReply(Reply, frozen=True, kw_only=True):
     """The status of a registration. Only the owner and admins see more than the first two fields."""
 
@@ -163,6 +178,8 @@ class ReviewStatusReply(Reply, frozen=True, kw_only=True):
     reapply_at: Annotated[Moment, REAPPLY_AT] | UnsetType = UNSET
     application_token: Annotated[str, ANSWERS_WITH] | UnsetType = UNSET
     answer_by: Annotated[Moment, ANSWER_BY] | UnsetType = UNSET
+    has_ended: Annotated[bool, HAS_ENDED] | UnsetType = UNSET
+    membership: OwnMembershipFields | UnsetType = UNSET
 
 
 class NameStatusFields(Output, frozen=True, kw_only=True):
@@ -178,6 +195,8 @@ class NameStatusFields(Output, frozen=True, kw_only=True):
     reapply_at: Annotated[Moment, REAPPLY_AT] | UnsetType = UNSET
     application_token: Annotated[str, ANSWERS_WITH] | UnsetType = UNSET
     answer_by: Annotated[Moment, ANSWER_BY] | UnsetType = UNSET
+    has_ended: Annotated[bool, HAS_ENDED] | UnsetType = UNSET
+    membership: OwnMembershipFields | UnsetType = UNSET
     registered: Annotated[bool, Meta(examples=[True])]
 
 
@@ -232,6 +251,7 @@ def _visible_fields(call: Call, found: UserStatus) -> dict[str, Any]:
         "username": found.username,
         "status": found.status,
         "reapply_at": UNSET if found.reapply_at is None else found.reapply_at,
+        "has_ended": found.has_ended or UNSET,
     }
     if not found.has_details:
         return fields
@@ -243,4 +263,5 @@ def _visible_fields(call: Call, found: UserStatus) -> dict[str, Any]:
         "ban_expires_at": found.ban_expires_at,
         "application_token": found.application_token or UNSET,
         "answer_by": found.answer_by or UNSET,
+        "membership": found.membership or UNSET,
     }

@@ -31,7 +31,7 @@ class ListRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """All that is known of one name. `status` None: it has no user; then `username` is the list's spelling."""
+    """All that is known of one name. `status` (or `ENDED`) None: it has no user; `username` is the list's spelling."""
 
     key: str
     username: str

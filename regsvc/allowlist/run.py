@@ -34,6 +34,7 @@ from regsvc.database.models import (
     ADD,
     APPROVED,
     BANNED,
+    ENDED,
     LISTED,
     PENDING,
     REJECTED,
@@ -46,7 +47,8 @@ from regsvc.database.models import (
 )
 from regsvc.notifications.rcon import Cause, FindAddress, RconQueue
 from regsvc.users.credential_rules import name_on_bedrock
-from regsvc.users.gates import HELD_BACK, NO_UUID, REFUSED, RESTART, UUID_IN_DOUBT
+from regsvc.users.gates import HELD_BACK, NO_UUID, REFUSED, RESTART, UUID_IN_DOUBT, access_of
+from regsvc.users.membership import Memberships
 from regsvc.users.transitions import DecisionDetails, Transitions
 
 log = logging.getLogger(__name__)
@@ -363,7 +365,7 @@ class AllowlistRunner:
                 key, tuple(entries.get(key, ())), known[key], operators.get(key), family, may_be_old=key in old
             )
             for key in sorted(known)
-            if known[key].status in (known[key].wanted, APPROVED)  # else an SQL edit is to be applied first
+            if known[key].status in (known[key].wanted, APPROVED, ENDED)  # else an SQL edit is to be applied first
         ]
         return members, records
 
@@ -565,7 +567,10 @@ class AllowlistRunner:
             return
         lacking = request_rows(keys)
         for user in User.select().where(User.username_key.in_(list(keys))):
-            self._transitions.change(user, "approve", GAME, DecisionDetails(needs_password=user.id in lacking))
+            if access_of(user) == ENDED:
+                Memberships(self._transitions).renew_as_usual([user], GAME)
+            else:
+                self._transitions.change(user, "approve", GAME, DecisionDetails(needs_password=user.id in lacking))
 
     def _adopt(self, adopted: Sequence[tuple[Member, ListChange]], config: ListConfig) -> dict[str, int]:
         """Create users for players on the list: those that were there first, and those that came later.
@@ -635,14 +640,14 @@ _DOUBT: Final = {
     None: "a UUID that contradicts the server's config",
 }
 """What is wrong with the player's UUID, by the family that the server's config implies."""
-_MAY_PLAY: Final = User.applied_status == APPROVED
+_MAY_PLAY: Final = User.access == APPROVED
 _IS_LISTED: Final = (Allowed.state == LISTED) & Allowed.reason.is_null() & Allowed.uuid.is_null(False)
 _IS_QUIET: Final = _IS_LISTED & _MAY_PLAY & (User.platform != "bedrock")
 """Almost all names are so, and settled if the file has this UUID and they joined with no other: no more is loaded."""
 _IS_NOT_QUIET: Final = fn.COALESCE(_IS_QUIET, 0) == 0
 _FIELDS: Final = (
     User.username,
-    User.applied_status,
+    User.access,
     User.status,
     User.platform,
     User.id,

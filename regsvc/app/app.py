@@ -17,6 +17,8 @@ from regsvc.accounts.decisions import Decisions
 from regsvc.accounts.email_addresses import EmailChanges, EmailVerification
 from regsvc.accounts.invitations import Invitations
 from regsvc.accounts.login import Logins
+from regsvc.accounts.membership import MembershipChanges
+from regsvc.accounts.membership_watch import MembershipWatch
 from regsvc.accounts.password_changes import PasswordChanges, PasswordMails
 from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.second_factor import SecondFactorSetup
@@ -339,7 +341,14 @@ class App:
         self.gates = Gates(players.is_enabled, lambda: keeps_list(config, context.properties_files[""].current))
         self.questions = Questions(self.mail_queue, self.webhook, self.audit, self._now)
         told, tell = (self.mail_queue, self.webhook, self.console), self.team_chat_queue.tell_applicant
-        self.transitions = Transitions(self.audit, *told, self._now, gates=self.gates, tell_applicant=tell)
+        self.transitions = Transitions(
+            self.audit,
+            *told,
+            self._now,
+            gates=self.gates,
+            tell_applicant=tell,
+            find_member_for=lambda: self.live.current.membership.ends,
+        )
         chats, links = self.team_chat_queue, self.links
         self.password_notices = PasswordNotices(
             self.mail_queue, chats.platforms, chats.tell_of_password, links, self.limits, self.live, self._now
@@ -398,13 +407,17 @@ class App:
         self.access = AccountAccess(database, self.reconciler, self.console, self.live, self.team)
         told = self.transitions, self.questions, self.mail_queue
         self.decisions = Decisions(self.access, self.reconciler, *told, self.limits, now)
+        self.membership_changes = MembershipChanges(self.access, self.decisions, self.limits, self.live, now)
+        place = self.context.properties_files[""], self._config.game.directory
+        self.membership_watch = MembershipWatch(database, self._players, *place, self.mail_queue, self.live, now)
         limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
         self.checker = PasswordChecker(
             worker, self.reconciler, self.known_clients, self.hashing, limits, self.audit, self.second_factors, now
         )
         checked = self.checker, self.captchas, self.access, self.reconciler
         opened = self.sessions, self.known_clients, self.audit, self.team
-        self.logins = Logins(database, worker, *checked, *opened, self.live, now)
+        returns = self.membership_changes.return_by_login
+        self.logins = Logins(database, worker, *checked, *opened, self.live, now, returns)
         self.status_limits = StatusRateLimits(MemoryLimits(now), self.live)
         self.statuses = StatusLookup(database, worker, self.codes, self.application_tokens, self.live, now)
 
@@ -547,7 +560,7 @@ class App:
             announce=lambda user: self.webhook.enqueue("role_changed", user.username, user.status),
         )
         self.lost_rights = LostRights(self.team_roles, operators, self.live, now)
-        self.sync.before_run = self._note_typed_roles
+        self.sync.before_run, self.sync.after_run = self._prepare_run, self._remind
         find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code
         self.users = UserList(
             self.context.is_operator,
@@ -555,6 +568,7 @@ class App:
             find_accounts,
             requires_code,
             is_accepted=lambda algorithm: algorithm in self.reconciler.policy.algorithms,
+            now=now,
         )
         self.user_details = UserDetailsLoader(self.users, self.gates, self.questionnaire_results.find_of, now)
         self.notes = Notes(self._database, self.limits, self.audit, now)
@@ -604,9 +618,14 @@ class App:
         self.profiles.wake()
         self.events.publish_run(report)
 
-    def _note_typed_roles(self) -> None:
+    def _prepare_run(self) -> None:
+        self.membership_watch.look()
         if self.team_roles.note_typed():
             self._on_change()
+
+    def _remind(self, report: SyncReport) -> None:
+        if report.ending and self.membership_watch.remind(report.ending):
+            self.mail_queue.wake_all()
 
     def _on_list_finished(self, report: ListReport) -> None:
         self.metrics.count_list(report)

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import Any, Final, NoReturn
 
@@ -342,12 +342,29 @@ def _add_user_actions(parser: argparse.ArgumentParser, common: argparse.Argument
     source.add_argument(
         "--link", action="store_true", help="print a link with which the user sets it, once and within an hour"
     )
+    _add_membership(add)
     role = add("role", "make an approved user a reviewer or moderator, or take that role away")
     _add_name(role)
     role.add_argument("role", choices=(*ROLES, "none"))
     _add_review_actions(add)
     reset = add("reset-totp", "remove the second factor of a user who has lost it, and end all their sessions")
     _add_name(reset)
+
+
+def _add_membership(add: Callable[..., argparse.ArgumentParser]) -> None:
+    member = add("membership", "let an approved user's membership end, or go on")
+    _add_name(member)
+    term = member.add_mutually_exclusive_group(required=True)
+    term.add_argument("--until", type=_moment, metavar="DATE", help="when it ends, in UTC, such as 2031-06-01")
+    term.add_argument(
+        "--for",
+        dest="duration",
+        type=_length,
+        metavar="DURATION",
+        help='such as "30 days"; added to the end so far, if that is still to come',
+    )
+    term.add_argument("--none", action="store_true", help="it does not end")
+    member.add_argument("--silent", action="store_true", help="send no mail")
 
 
 def _add_review_actions(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -453,6 +470,21 @@ def _duration(text: str) -> timedelta | str:
         return parse_duration(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _length(text: str) -> timedelta:
+    length = _duration(text)
+    if isinstance(length, str) or not length:
+        raise argparse.ArgumentTypeError('it is a duration such as "30 days"')
+    return length
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("it is a date such as 2031-06-01, or 2031-06-01 18:30") from None
+    return moment.replace(tzinfo=moment.tzinfo or UTC)
 
 
 def _reason(text: str) -> str:

@@ -23,6 +23,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.models import BANNED, User
 from regsvc.notifications.rcon import CommandFields, list_commands
 from regsvc.runtime.join_facts import find_answer, word
+from regsvc.users.membership import Term
 from regsvc.users.notes import NoteFields, list_notes
 from regsvc.users.questions import list_questions
 from regsvc.users.transitions import DecisionDetails
@@ -43,6 +44,11 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
         return _set_password(args, app, Actor(actor))
     if args.action == "reset-totp":
         return _reset_totp(args, app, Principal(Actor(actor), EVERYTHING))
+    if args.action == "membership":
+        term = Term(until=args.until, duration=args.duration)
+        by = Principal(Actor(actor), EVERYTHING)
+        decided = app.worker.run_here(app.membership_changes.set, args.username, term, by, is_silent=args.silent)
+        return _print_decision(decided)
     if args.action == "role":
         return _give_role(args, app, Principal(Actor(actor), EVERYTHING))
     if args.action == "points":

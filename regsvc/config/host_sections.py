@@ -52,7 +52,15 @@ TeamChatPlatform = Literal["", "discord", "telegram", "onebot"]
 Told = Literal["name", "score", "answers", "signals"]
 Decision = Literal["registered", "approved", "rejected", "banned", "unbanned", "reopened", "deleted"]
 WebhookEvent = Literal[
-    Decision, "answers_changed", "question_asked", "question_answered", "chat_linked", "chat_unlinked", "role_changed"
+    Decision,
+    "answers_changed",
+    "question_asked",
+    "question_answered",
+    "chat_linked",
+    "chat_unlinked",
+    "role_changed",
+    "membership_ended",
+    "membership_renewed",
 ]
 """What webhooks tell: a decision, or something else that happened to a user."""
 
@@ -67,8 +75,8 @@ AUTHME_COLUMNS = (
 )
 OPTIONAL_AUTHME_COLUMNS = ("salt", "group", "uuid", "premium_uuid")
 
-COMMAND_EVENTS = ("approved", "rejected", "banned", "unbanned", "deleted", "reopened")
-"""The keys of game.commands. reopened: the user waits for review again."""
+COMMAND_EVENTS = ("approved", "rejected", "banned", "unbanned", "deleted", "reopened", "ended", "renewed")
+"""The keys of game.commands. reopened: the user waits for review again; ended, renewed: the membership."""
 
 CHAT: Final = re.compile("discord|chat|forum|matrix|telegram|qq", re.IGNORECASE)
 """What texts or addresses of links to a place where players meet contain."""
@@ -374,7 +382,8 @@ class GameSection(GameServer):
         COMMAND_EVENTS,
         "Commands for the remote console after decisions, such as commands.approved = "
         '["lp user {uuid} parent add member"]; they may run twice. Decisions: '
-        f"{', '.join(COMMAND_EVENTS)} (waits for review again). "
+        "approved, rejected, banned, unbanned, deleted, reopened (waits for review again), ended and renewed (the "
+        "membership). "
         f"Placeholders: {', '.join(f'{{{name}}}' for name in check.COMMAND_VALUES)}.",
     )
     profiles: Switch = key.switch(

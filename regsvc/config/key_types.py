@@ -171,6 +171,31 @@ def duration(default: str, help: str, *, at_least: str = "1 second", at_most: st
     return _declare(Key(default, help, lambda value: check(parse_duration(_parse_line(value, default)))))
 
 
+def optional_duration(help: str, *, at_least: str = "1 second") -> timedelta | None:
+    """Declare a duration that may be left empty, which is None."""
+    low = parse_duration(at_least)
+
+    def parse(value: object) -> timedelta | None:
+        if not (written := _parse_line(value, "30 days")):
+            return None
+        if (duration := parse_duration(written)) < low:
+            raise ValueError(f"this must be at least {format_duration(low)}, or empty")
+        return duration
+
+    return _declare(Key("", help, parse))
+
+
+def durations(default: Sequence[str], help: str) -> tuple[timedelta, ...]:
+    """Declare a list of different durations, each at least a minute."""
+
+    def parse_item(value: object) -> timedelta:
+        if (duration := parse_duration(_parse_line(value, "7 days"))) < timedelta(minutes=1):
+            raise ValueError("each must be at least 1 minute")
+        return duration
+
+    return _declare(Key(list(default), help, _list_parser(parse_item, unique=True), _list_from_text))
+
+
 def size(default: str, help: str, *, at_least: str, at_most: str) -> int:
     """Declare a size in bytes such as "64 KiB", between two bounds, both included."""
 

@@ -46,6 +46,8 @@ CaptchaUse = Literal["verify_send", "login", "forgot"]
 ChatPlatform = Literal["", "discord", "custom"]
 TokenAuth = Literal["header", "body"]
 NeedsTotp = Literal["none", "operators", "all"]
+IdleReturns = Literal["login", "ask"]
+Renewal = Literal["off", "ask"]
 
 _CAPTCHAS: Final = NeedsItem("registration.methods", "captcha") | Needs("captcha.also_for")
 _REVIEW: Final = (
@@ -191,6 +193,37 @@ class RegistrationSection:
     def password_rule(self, *, has_authme: bool) -> PasswordRule:
         """Return the rule in force for passwords: who needs one in the game, and is mailed no link, chooses it now."""
         return "required" if has_authme and not self.requires_code else self.password
+
+
+@dataclass(frozen=True)
+class MembershipSection:
+    """Memberships: how long who was approved may play."""
+
+    ends: timedelta | None = key.optional_duration(
+        'How long an approval lasts that says nothing else, such as "30 days"; "" is without end.', at_least="1 hour"
+    )
+    idle: timedelta | None = key.optional_duration(
+        'Ends who was not seen in the game for so long, such as "90 days"; "" is off.', at_least="1 day"
+    )
+    idle_returns: IdleReturns = key.choice(
+        "login",
+        IdleReturns,
+        "How who was ended for that comes back: by a login on the web, or asking.",
+    )
+    role_ids: tuple[str, ...] = key.names(
+        [], "Discord: ids of roles in chat.guild_id; ends who loses all of them, or leaves the guild."
+    )
+    remind: tuple[timedelta, ...] = key.durations(
+        ["7 days", "1 day"], "How long before an end users are reminded of it; [] is never."
+    )
+    renew: Renewal = key.choice(
+        "off", Renewal, 'Whether users may ask to stay on their page: "ask" lets them; the team decides.'
+    )
+
+    NEEDS: ClassVar[NeedsTable] = {
+        "ends idle role_ids remind renew": (),
+        "idle_returns": (Needs("idle"),),
+    }
 
 
 @dataclass(frozen=True)
@@ -435,6 +468,7 @@ class Config:
     sync: SyncSection = field(default_factory=SyncSection)
     auth: AuthSection = field(default_factory=AuthSection)
     registration: RegistrationSection = field(default_factory=RegistrationSection)
+    membership: MembershipSection = field(default_factory=MembershipSection)
     verification: VerificationSection = field(default_factory=VerificationSection)
     captcha: CaptchaSection = field(default_factory=CaptchaSection)
     questionnaire: QuestionnaireSection = field(default_factory=QuestionnaireSection)

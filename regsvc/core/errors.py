@@ -423,6 +423,20 @@ AnswersChanged = _define(
     Category.CONFLICT,
     "The applicant has changed their answers since the message that the decision is about.",
 )
+InvalidMembership = _define(
+    "invalid_membership",
+    Category.INVALID,
+    'An end of a membership that is none. `fault`: "in_the_past", "no_duration", "too_long" (after the year 9999), or '
+    '"two_ends" for a time and a duration at once.',
+    field="until",
+    fault="in_the_past",
+)
+MembershipNeverEnds = _define(
+    "membership_never_ends",
+    Category.CONFLICT,
+    "The user is of the team, whose memberships do not end.",
+    field="username",
+)
 RoleNeedsApproval = _define(
     "role_needs_approval", Category.CONFLICT, "Only approved users can have a role.", field="username"
 )

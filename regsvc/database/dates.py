@@ -9,13 +9,13 @@ from typing import Any, Final
 from peewee import SQL, Database, SqliteDatabase
 
 from plugin_bridge.text import one_line
-from regsvc.database.models import User, UtcDateTimeField
+from regsvc.database.models import GENERATED, User, UtcDateTimeField
 
 _MAX_LENGTH: Final = 40
 DATE_COLUMNS: Final = tuple(
     field.column_name
     for field in User._meta.sorted_fields
-    if isinstance(field, UtcDateTimeField) and field is not User.changed_at
+    if isinstance(field, UtcDateTimeField) and field.column_name not in GENERATED | {"changed_at"}
 )
 
 

@@ -24,6 +24,8 @@ from peewee import (
 
 from regsvc.core.email_address import mailbox_of
 
+GENERATED: Final = frozenset({"access", "due_at", "is_asked", "is_edited", "look_key", "mailbox", "shown_as"})
+"""Columns that the database computes from others."""
 UNKNOWN: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Read in place of a required date that cannot be read."""
 
@@ -88,6 +90,8 @@ APPROVED: Final = "approved"
 REJECTED: Final = "rejected"
 BANNED: Final = "banned"
 STATUSES: Final = (PENDING, APPROVED, REJECTED, BANNED)
+ENDED: Final = "ended"
+"""`User.access` of an approved user whose membership has ended; it is no status."""
 
 
 def _table_of(model: Any) -> str:
@@ -177,6 +181,17 @@ class User(BaseModel):
     asked_at = UtcDateTimeField(null=True)
     answered_at = UtcDateTimeField(null=True)
     is_asked = BooleanField()  # generated: asked_at IS NOT NULL
+    member_until = UtcDateTimeField(null=True)
+    applied_until = UtcDateTimeField(null=True)
+    lapses_at = UtcDateTimeField(null=True)
+    lapse = CharField(8, null=True)
+    ended_because = CharField(8, null=True)
+    ended_at = UtcDateTimeField(null=True, index=True)
+    renewed_at = UtcDateTimeField(null=True)
+    reminded_at = UtcDateTimeField(null=True)
+    stay_asked_at = UtcDateTimeField(null=True, index=True)
+    due_at = UtcDateTimeField(null=True, index=True)  # generated: when a ban or the membership ends next
+    access = CharField(16)  # generated: the applied status, or `ENDED`
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
 
     @property
@@ -360,6 +375,7 @@ class Invitation(BaseModel):
     revoked_at = UtcDateTimeField(null=True)
     token_id = BigIntegerField(null=True)
     has_second_factor = BooleanField(default=False)
+    member_for = CharField(32, null=True)
 
 
 class Setting(BaseModel):
@@ -469,6 +485,8 @@ class ChatLink(BaseModel):
     global_name = CharField(255, null=True)
     token_hash = CharField(64, unique=True)
     linked_at = UtcDateTimeField()
+    roles_seen_at = UtcDateTimeField(null=True)
+    roles_missed_at = UtcDateTimeField(null=True)
 
 
 class TeamChatMessage(BaseModel):

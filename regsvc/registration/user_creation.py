@@ -20,7 +20,7 @@ from regsvc.core.errors import Refusal
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
-from regsvc.database.models import BANNED, PENDING, REJECTED, UNVERIFIED, User
+from regsvc.database.models import BANNED, GENERATED, PENDING, REJECTED, UNVERIFIED, User
 from regsvc.sync.effects import Effects, intent_effects
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account, UserRecord
@@ -223,7 +223,7 @@ def _has_unverified_locked_row(account: Account) -> bool:
     )
 
 
-_WRITTEN_BY_THE_DATABASE: Final = ("id", "is_asked", "is_edited", "look_key", "mailbox", "changed_at")
+_WRITTEN_BY_THE_DATABASE: Final = {"id", "changed_at"} | GENERATED
 _INSERTED: Final = [column for column in User._meta.sorted_fields if column.name not in _WRITTEN_BY_THE_DATABASE]
 
 

@@ -125,6 +125,7 @@ _HELPERS: Final[Mapping[str, Helper]] = {
 
 _OWN: Final[Mapping[str, str]] = {
     **{code: code for code in ("pending", "rejected", "rejected_until", "banned", "banned_until", "chat")},
+    **{code: code for code in ("ended_date", "ended_idle", "ended_role")},
     **{code: code for code in ("no_password", "other_case", "cached", "list_restart", "server_off", "server_full")},
     "list_no_profile": "list_no_profile",
     **dict.fromkeys(("row_waiting", "list_waiting", "list_lost", "list_uuid", "edit_waiting", "ban_over"), "soon"),
@@ -180,7 +181,7 @@ def _walk(facts: JoinFacts) -> Iterator[JoinStep]:
         yield from _review(facts)
         if facts.lacks_chat is not None:
             yield _step(facts, "chat", "problem", "chat", platform=facts.lacks_chat)
-        if user.status == APPROVED:
+        if user.access == APPROVED:
             gates = sorted(_gates(facts), key=lambda step: step.verdict == "problem" and step.helper == "nobody")
             if facts.stands_still and any(step.code in ("row_waiting", "list_waiting") for step in gates):
                 yield _step(facts, "sync", "problem", "sync_stopped")
@@ -220,6 +221,9 @@ def _review(facts: JoinFacts) -> Iterator[JoinStep]:
         yield _step(facts, "review", "problem", code, until=facts.reapply_at, reason=facts.reason)
     elif user.applied_status != APPROVED:
         yield _step(facts, "review", "problem", "edit_held_back" if facts.is_held_back else "edit_waiting")
+    elif user.ended_because is not None:
+        since = user.ended_at or facts.account.now
+        yield _step(facts, "review", "problem", f"ended_{user.ended_because}", since=since)
     else:
         yield _step(facts, "review", "ok", "approved")
 

@@ -107,7 +107,7 @@ class Label(NamedTuple):
     several: str
 
 
-_LOCKED: Final = Label("locked", "player is locked", "players are locked")
+LOCKED: Final = Label("locked", "player is locked", "players are locked")
 _RESTORED: Final = Label("restored", "player is unlocked", "players are unlocked")
 REMOVED: Final = Label("removed", "player of a deleted user is removed", "players of deleted users are removed")
 
@@ -297,7 +297,7 @@ class UpdateState(AccountAction):
 class Lock(RowAction):
     """Replace the row's password with a lock, and keep the hash."""
 
-    label = _LOCKED
+    label = LOCKED
     counter = "locked"
     is_guarded = True
     reason: str
@@ -339,7 +339,7 @@ class EndPasswordlessLogin(RowAction):
     It is not guarded: the row was locked before, on purpose, and stays so.
     """
 
-    label = _LOCKED
+    label = LOCKED
     counter = "locked"
 
     def promise(self, case: Case) -> Effects:

@@ -15,7 +15,7 @@ from regsvc.core.email_address import EmailAddress
 from regsvc.database.audit import SQL, SYNC, Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, VERIFIED, SyncRecord, User
-from regsvc.sync.actions import REMOVED, Cases, Label, SyncAction
+from regsvc.sync.actions import LOCKED, REMOVED, Cases, Label, SyncAction
 from regsvc.sync.effects import (
     NOTHING,
     Conflict,
@@ -28,6 +28,7 @@ from regsvc.sync.effects import (
     state_effects,
 )
 from regsvc.sync.records import UserRecord, base_of, replace_records, tombstone
+from regsvc.users.gates import EndCause
 
 
 class BulkAction(SyncAction, ABC):
@@ -54,14 +55,18 @@ NO_REQUEST: Final = RowRequest()
 
 @dataclass(frozen=True)
 class StatusAction(BulkAction):
-    """A change of the user's status, with what it requests of the row where the user may play from now on."""
+    """A change of the user's status or membership, with what it requests of the row where they may play from now on."""
 
     request: RowRequest = NO_REQUEST
 
     @classmethod
     def _change(cls, change: Callable[..., None], cases: Cases) -> Cases:
         lacking = {case.user.id for case in cases if case.action.request.needs_password}
-        _change_users(partial(change, lacking_password=lacking), cases)
+        return cls._let_in(partial(change, lacking_password=lacking), cases)
+
+    @classmethod
+    def _let_in(cls, change: Callable[[list[User]], None], cases: Cases) -> Cases:
+        _change_users(change, cases)
         for case in cases:
             case.effects = intent_effects(case.action.request.intent)
         return cases
@@ -86,6 +91,57 @@ class ApplySqlEdit(StatusAction):
     @classmethod
     def apply(cls, context: SyncContext, cases: Cases) -> Cases:
         return cls._change(context.transitions.apply_sql_edits, cases)
+
+
+@dataclass(frozen=True)
+class EndMembership(BulkAction):
+    """End a membership whose date has come, or that has lapsed."""
+
+    label = LOCKED
+    is_guarded = True
+    because: EndCause
+
+    @classmethod
+    def apply(cls, context: SyncContext, cases: Cases) -> Cases:
+        because = {case.user.id: case.action.because for case in cases}
+        _change_users(lambda users: context.memberships.end(users, because), cases)
+        return cases
+
+
+class ForgetIdleness(BulkAction):
+    """Forget that a membership lapses for idleness, where the host ends nobody for that any more."""
+
+    @classmethod
+    def apply(cls, context: SyncContext, cases: Cases) -> Cases:
+        def forget(users: list[User]) -> None:
+            User.update(lapses_at=None, lapse=None).where(User.id.in_([user.id for user in users])).execute()
+            for user in users:
+                user.lapses_at = user.lapse = None
+
+        _change_users(forget, cases)
+        return cases
+
+
+@dataclass(frozen=True)
+class KeepMembership(StatusAction):
+    """Clear the end of the membership of a user who has come into the team, whose memberships never end."""
+
+    label = Label("renewed", "membership of the team is kept", "memberships of the team are kept")
+
+    @classmethod
+    def apply(cls, context: SyncContext, cases: Cases) -> Cases:
+        return cls._let_in(lambda users: context.memberships.renew(users, None, SYNC, is_silent=True), cases)
+
+
+class ApplyMembershipEdit(StatusAction):
+    """Do for a membership edited in SQL what the API would have done."""
+
+    label = ApplySqlEdit.label
+    is_guarded = True
+
+    @classmethod
+    def apply(cls, context: SyncContext, cases: Cases) -> Cases:
+        return cls._let_in(context.memberships.apply_sql_edits, cases)
 
 
 class RejectNameConflict(BulkAction):

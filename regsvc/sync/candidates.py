@@ -16,7 +16,7 @@ from plugin_bridge.authme.table_checksums import COMPARED_FIELDS, EMPTY, Bucket,
 from regsvc import __version__
 from regsvc.database.bulk import execute_many, select_rows
 from regsvc.database.dates import is_readable
-from regsvc.database.models import BANNED, PRESENT, StoredBucket, SyncRecord, SyncState, User
+from regsvc.database.models import PRESENT, StoredBucket, SyncRecord, SyncState, User
 from regsvc.sync.records import PAGE, Policy, pages_of, rows_in_order
 
 # --- AuthMe's table as the last completed run saw it, by which a run finds changes without reading the table ---
@@ -186,7 +186,7 @@ class Candidates:
         self._database = database
         self._players = players
         self._is_sqlite = isinstance(database, SqliteDatabase)
-        self._has_ban_end = is_readable(database, User.ban_expires_at.column_name)
+        self._has_due_date = is_readable(database, User.due_at.column_name)
         self._checked_id: int | None = None
         """Up to which id of a user the sync records were compared; None: no run has compared any."""
 
@@ -220,12 +220,19 @@ class Candidates:
         for names in self._without_row(table, "regsvc_user", f"o.id <= {newest_id:d}"):
             yield from pages_of(names)
 
-    def expired_bans(self, moment: datetime) -> Pages:
-        """Yield the names of users whose ban ended before `moment`."""
+    def due(self, moment: datetime, notice: timedelta, ending: list[int]) -> Pages:
+        """Yield the names of users whose ban or membership ends before `moment`.
+
+        The ids of those for whom it ends within `notice` are added to `ending`: one query finds both.
+        """
         # in the order of the index that finds them: by name, the server would go through all names instead
-        # an unreadable date, which would end the pages, ends no ban
-        is_expired = (User.status == BANNED) & (User.ban_expires_at <= moment) & self._has_ban_end
-        yield from _users_by(is_expired, User.ban_expires_at)
+        # an unreadable date, which would end the pages, ends nothing
+        users = User.select(User.due_at, User.id, User.username_key)
+        soon = users.where((User.due_at <= moment + notice) & self._has_due_date)
+        for rows in rows_in_order(soon, User.due_at, User.id):
+            ending += [user_id for at, user_id, _name in rows if at > moment]
+            if names := [name for at, _id, name in rows if at <= moment]:
+                yield names
 
     def edited(self) -> Pages:
         """Yield the names of users whose status was edited in SQL; they are marked as changed until that is applied."""

@@ -19,6 +19,7 @@ from regsvc.database.models import OPEN, PROVISION, PluginState, Session, SyncRe
 from regsvc.notifications.rcon import Cause, RconQueue
 from regsvc.sync.records import NO_INTENT, Account, SyncValues, UserRecord
 from regsvc.users.credential_rules import Claimant, grant_unverified
+from regsvc.users.membership import Memberships
 from regsvc.users.password_notices import PasswordChange, PasswordNotices
 from regsvc.users.transitions import Transitions
 
@@ -170,6 +171,11 @@ class SyncContext:
     find_uuid: Callable[[str], str | None]
     console: RconQueue
     notices: PasswordNotices
+
+    @property
+    def memberships(self) -> Memberships:
+        """Ends and renewals of memberships."""
+        return Memberships(self.transitions)
 
     def write(self, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
         """Write the effects in the caller's transaction, and return the accounts as they are afterwards.

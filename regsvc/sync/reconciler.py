@@ -6,7 +6,7 @@ Requests call it for their effects on AuthMe's row before they reply. The sync r
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -226,7 +226,7 @@ class Reconciler:
 
     def request_row(self, account: Account) -> Effects:
         """Return the intent to give an approved user a row with their own password. The caller has checked rights."""
-        if account.user is None or account.user.status != APPROVED:
+        if account.user is None or account.user.access != APPROVED:
             return NOTHING
         return intent_effects(row_intent(account, self.policy))
 
@@ -323,6 +323,8 @@ def _make_policy(config: Config, rules: AuthMeRules, first_started_at: datetime,
         algorithms=rules.algorithms,
         is_bridge_on=is_bridge_on,
         may_provision=rules.may_provision,
+        idle=config.membership.idle,
+        notice=max(config.membership.remind, default=timedelta()),
         unverified_minutes=rules.unverified_minutes,
     )
 

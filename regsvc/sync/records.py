@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -26,6 +26,7 @@ from regsvc.database.models import (
     SyncRecord,
     User,
 )
+from regsvc.users.gates import EndCause, access_of
 
 _REMEMBERED: Final = 8
 """Number of earlier hashes remembered for each player."""
@@ -56,11 +57,22 @@ class UserRecord:
     password_algorithm: str | None = None
     role: str | None = None
     banned_from: str | None = None
+    member_until: datetime | None = None
+    applied_until: datetime | None = None
+    lapses_at: datetime | None = None
+    lapse: EndCause | None = None
+    ended_because: EndCause | None = None
+    ended_at: datetime | None = None
 
     @property
     def status_without_ban(self) -> str:
         """The applied status; of a banned user the one that the end of the ban at its time returns to."""
         return (self.banned_from or APPROVED) if self.applied_status == BANNED else self.applied_status
+
+    @property
+    def access(self) -> str:
+        """The status that the gates obey (`access_of`)."""
+        return access_of(self)
 
     @property
     def owned_email(self) -> str | None:
@@ -217,6 +229,10 @@ class Policy:
     is_bridge_on: bool
     may_provision: bool = True
     """Whether rows are inserted; False where AuthMe's table is a forum's own table of users."""
+    idle: timedelta | None = None
+    """For how long a member may be unseen in the game; None: that ends nobody."""
+    notice: timedelta = timedelta()
+    """How long before an end members are first reminded of it."""
     unverified_minutes: int = 0
     """Minutes after which AuthMe deletes rows of unverified players by itself; 0: never."""
 

@@ -72,6 +72,8 @@ class SyncReport:
     conflicts: list[dict[str, Any]] = field(default_factory=list)
     errors: list[dict[str, Any]] = field(default_factory=list)
     held_back: HeldBack | None = None
+    ending: list[int] = field(default_factory=list)
+    """Ids of users whose ban or membership ends soon; not reported."""
     is_enabled: bool = True
     unavailable: str | None = None
     """Why AuthMe's table could not be read or written; also among `errors`."""

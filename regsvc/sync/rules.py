@@ -11,6 +11,7 @@ from regsvc.core.clock import epoch_ms
 from regsvc.database.models import (
     APPROVED,
     BANNED,
+    ENDED,
     GONE,
     OPEN,
     PASSWORD,
@@ -28,8 +29,12 @@ from regsvc.sync.actions import Merge, SyncAction
 from regsvc.sync.bulk_actions import (
     NO_REQUEST,
     Adopt,
+    ApplyMembershipEdit,
     ApplySqlEdit,
     EndBan,
+    EndMembership,
+    ForgetIdleness,
+    KeepMembership,
     MarkDeleted,
     RejectNameConflict,
     RevertRename,
@@ -37,6 +42,7 @@ from regsvc.sync.bulk_actions import (
 )
 from regsvc.sync.effects import Conflict
 from regsvc.sync.records import Account, Policy, SyncValues, UserRecord
+from regsvc.users.gates import find_membership_edit, membership
 
 
 def merge(
@@ -157,6 +163,9 @@ def decide(account: Account, policy: Policy) -> SyncAction | None:
         return ApplySqlEdit(_request_if_approved(user.status, account, policy))
     if user.status == BANNED and user.ban_expires_at and user.ban_expires_at <= account.now:
         return EndBan(_request_if_approved(user.status_without_ban, account, policy))
+    changed = _change_membership(account, user, policy)
+    if changed is not None:
+        return changed
     if not policy.is_bridge_on or not account.is_player_known:
         return None
     sync_record, player = account.sync_record or SyncValues(account.key, user_id=user.id), account.player
@@ -170,6 +179,32 @@ def decide(account: Account, policy: Policy) -> SyncAction | None:
     if stays_locked and (player.admits_without_password or sync_record.has_new_login(player)):
         return actions.EndPasswordlessLogin(player)
     return action
+
+
+def _change_membership(account: Account, user: UserRecord, policy: Policy) -> SyncAction | None:
+    """Return the action on a membership that was edited in SQL, is due to end, or must not end; None: nothing is."""
+    edit, state = find_membership_edit(user, account.now), membership(user, account.now)
+    if edit is not None:
+        is_open = edit == "renewed" or user.ended_because is None
+        return ApplyMembershipEdit(request_row(account, policy) if is_open else NO_REQUEST)
+    is_due = state is not None and state.ends_at is not None and state.ends_at <= account.now
+    if state is None or not (is_due or state.state == "ended"):
+        return None
+    if account.is_operator or user.role is not None:
+        return KeepMembership(request_row(account, policy))
+    if not is_due or state.because is None:
+        return None
+    if state.because == "idle" and not _is_idle(account, policy):
+        return ForgetIdleness() if policy.idle is None else None
+    return EndMembership(state.because)
+
+
+def _is_idle(account: Account, policy: Policy) -> bool:
+    """Return whether nothing says that the player is in the game, or plays again, or that nobody knows."""
+    if policy.idle is None or (policy.is_bridge_on and not account.is_player_known):
+        return False
+    player = account.player
+    return player is None or not player.is_logged
 
 
 def own_password(user: UserRecord, policy: Policy) -> StoredPassword | None:
@@ -226,7 +261,8 @@ def request_row(account: Account, policy: Policy) -> RowRequest:
 
 
 def _request_if_approved(status: str, account: Account, policy: Policy) -> RowRequest:
-    return request_row(account, policy) if status == APPROVED else NO_REQUEST
+    is_member = status == APPROVED and account.user is not None and account.user.ended_because is None
+    return request_row(account, policy) if is_member else NO_REQUEST
 
 
 def is_registered_anew(account: Account, policy: Policy) -> bool:
@@ -315,7 +351,7 @@ def _without_player(user: UserRecord, sync_record: SyncValues, policy: Policy) -
     # a row that disappeared stays gone until it is requested, unless the host wants such rows restored
     is_requested = sync_record.intent in (PROVISION, PASSWORD)
     is_wanted = sync_record.presence != GONE or is_requested or policy.on_player_removed == "restore"
-    if user.status == APPROVED and policy.may_provision and is_wanted:
+    if user.access == APPROVED and policy.may_provision and is_wanted:
         password = password_for_row(user, sync_record, policy)
         if password is not None:
             return actions.Provision(password)
@@ -345,11 +381,11 @@ def _with_both(
         return _keep_locked(sync_record, player, BANNED, "locked", is_foreign)
     if sync_record.presence == UNASKED and _registered_before(user, player):
         return _row_of_earlier_player(user, sync_record, player)
-    if user.status != APPROVED:
+    if user.access != APPROVED:
         state: PluginState = "conflict" if is_foreign else "locked"
-        if not _locks_unapproved(account.is_operator, policy):
+        if user.access != ENDED and not _locks_unapproved(account.is_operator, policy):
             return _update_state(sync_record, "conflict")
-        return _keep_locked(sync_record, player, user.status, state, is_foreign)
+        return _keep_locked(sync_record, player, user.access, state, is_foreign)
     if is_foreign:
         return _foreign_row(account, user, sync_record, player, policy)
     if player.is_locked:

@@ -8,12 +8,12 @@ by `rules.decide`, also in a full run.
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import chain
-from typing import TextIO
+from typing import Final, TextIO
 
 from peewee import Database, PeeweeException
 
@@ -32,7 +32,7 @@ from regsvc.sync.actions import (
     Provision,
     SyncAction,
 )
-from regsvc.sync.bulk_actions import Adopt, ApplySqlEdit, RevertRename
+from regsvc.sync.bulk_actions import Adopt, ApplyMembershipEdit, ApplySqlEdit, EndMembership, RevertRename
 from regsvc.sync.candidates import (
     FULL_EVERY,
     Candidates,
@@ -125,14 +125,18 @@ class SyncRun:
         return self.waiting.keys() | self.failed | self.collided
 
 
+_OF_USERS: Final = (ApplySqlEdit, ApplyMembershipEdit, EndMembership)
+"""Guarded actions on users, who need have no row."""
+
+
 def is_mass_change(kinds: list[type[SyncAction]], limit: ChangeLimit, report: SyncReport, *, is_plan: bool) -> bool:
     """Return whether guarded actions of these kinds, one for each name, are too many at once for `sync.max_changes`.
 
-    Actions on rows are compared with the number of known rows, SQL edits with the number of all users. Rows that AuthMe
-    deletes by itself do not count, however many they are, unless the table is empty. Blocking.
+    Actions on rows are compared with the number of known rows, those on users alone with the number of all users. Rows
+    that AuthMe deletes by itself do not count, however many they are, unless the table is empty. Blocking.
     """
     counted = len(kinds) - kinds.count(MarkUnverifiedMissing)
-    rows = counted - kinds.count(ApplySqlEdit)
+    rows = counted - sum(kind in _OF_USERS for kind in kinds)
     enough = limit.min_rows_for(counted)  # no need to count further
     known = SyncRecord.select(SyncRecord.username_key).where(SyncRecord.presence == PRESENT).limit(enough).count()
     if report.scanned == 0 and known > 0 and any(issubclass(kind, MarkMissing) for kind in kinds):
@@ -275,8 +279,11 @@ class SyncRunner:
             return  # every name has been reported
         if last_inputs is not None:
             self._reconcile_pages(run, pages_of(sorted(last_inputs.operators ^ inputs.operators)))
-        self._reconcile_pages(run, self._candidates.expired_bans(self._now()))
+        self._reconcile_pages(run, self._due(run))
         self._reconcile_changed_rows(run, marks)
+
+    def _due(self, run: SyncRun) -> Iterator[Sequence[str]]:
+        return self._candidates.due(self._now(), self._reconciler.policy.notice, run.report.ending)
 
     def _reconcile_all_rows(self, run: SyncRun, total: int) -> None:
         progress = Progress("sync", total, self.terminal, unit="players", quiet_for=_QUIET_FOR)
@@ -336,7 +343,7 @@ class SyncRunner:
     def _reconcile_without_players(self, run: SyncRun) -> None:
         """Apply SQL edits and end bans even while AuthMe's table is unavailable."""
         run.waiting.clear()
-        for keys in chain(self._candidates.edited(), self._candidates.expired_bans(self._now())):
+        for keys in chain(self._candidates.edited(), self._due(run)):
             accounts = self._reconciler.loader.load(keys, None)
             if run.is_plan:
                 self._plan(run, accounts)

@@ -136,6 +136,7 @@ class SyncService:
         self.on_list_finished: Callable[[ListReport], None] = lambda report: None
         """Called after a run of the allowlist that followed a decision."""
         self.before_run: Callable[[], object] = lambda: None
+        self.after_run: Callable[[SyncReport], object] = lambda report: None
         """Called before a run, on its thread."""
         self.last_report: SyncReport | None = None
         self._skipped = 0
@@ -265,6 +266,7 @@ class SyncService:
         try:
             self.before_run()
             report = self._runner.run(is_full=is_full, allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
+            self.after_run(report)
             is_done = report.is_complete and report.unavailable is None
             if self._allowlist is not None and report.is_complete:
                 self._run_allowlist(report, allow_mass_changes=allow_mass_changes)

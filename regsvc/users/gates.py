@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from plugin_bridge.server.files import ServerProperties
 from regsvc.config.sections import Config
 from regsvc.core.i18n import Sentence
-from regsvc.database.models import ADD, APPROVED, LISTED, TAKEN_OFF, AllowlistState
+from regsvc.database.models import ADD, APPROVED, ENDED, LISTED, TAKEN_OFF, AllowlistState
 
 Gate = Literal["authme", "allowlist"]
 
@@ -36,6 +37,80 @@ kept.
 
 UNSETTLED: Final = ("waiting", "removed", "conflict")
 """States of users who are not yet, or no longer, where their status wants them."""
+
+
+EndCause = Literal["date", "idle", "role"]
+"""Why a membership ends: its date came, its user was not seen in the game, or lost the roles that keep them."""
+
+ENDING: Final = timedelta(days=7)
+"""How long before its end a membership counts as ending."""
+
+
+class HasMembership(Protocol):
+    """A user, as a row or a record, with what their membership follows from."""
+
+    @property
+    def status(self) -> Any: ...
+    @property
+    def member_until(self) -> Any: ...
+    @property
+    def applied_until(self) -> Any: ...
+    @property
+    def lapses_at(self) -> Any: ...
+    @property
+    def lapse(self) -> Any: ...
+    @property
+    def ended_because(self) -> Any: ...
+    @property
+    def ended_at(self) -> Any: ...
+
+
+class Membership(NamedTuple):
+    """State of an approved user's membership: how long they may play."""
+
+    state: Literal["current", "ending", "ended"]
+    because: EndCause | None = None
+    """Why it ends or has ended; None: nothing ends it."""
+    ends_at: datetime | None = None
+    """When it ends; None: it does not, or it has ended."""
+
+
+def membership(user: HasMembership, now: datetime) -> Membership | None:
+    """Return the membership of a user; None for one who is not approved.
+
+    It has ended once that is recorded, and not merely as its moment comes: the sync run that records it asks the
+    mass-change guard first, so that a clock that jumps shuts nobody out.
+    """
+    if user.status != APPROVED:
+        return None
+    if user.ended_because is not None:
+        return Membership("ended", user.ended_because)
+    at, because = user.member_until, "date"
+    if user.lapses_at is not None and (at is None or user.lapses_at < at):
+        at, because = user.lapses_at, user.lapse
+    if at is None:
+        return Membership("current")
+    return Membership("ending" if at - now <= ENDING else "current", because, at)  # type: ignore[arg-type]
+
+
+MembershipEdit = Literal["ended", "renewed", "set"]
+
+
+def find_membership_edit(user: HasMembership, now: datetime) -> MembershipEdit | None:
+    """Return what the membership of an approved user was edited to in SQL, or None if it was not edited."""
+    if user.status != APPROVED:
+        return None
+    if (user.ended_because is None) != (user.ended_at is None):
+        return "renewed" if user.ended_because is None else "ended"
+    if user.member_until == user.applied_until:
+        return None
+    is_prolonged = user.member_until is None or user.member_until > now
+    return "renewed" if user.ended_because == "date" and is_prolonged else "set"
+
+
+def access_of(user: HasMembership) -> str:
+    """Return what the gates obey: the user's status, or `ENDED` if they are approved, but their membership ended."""
+    return ENDED if user.status == APPROVED and user.ended_because is not None else str(user.status)
 
 
 @dataclass(frozen=True)

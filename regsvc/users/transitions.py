@@ -8,10 +8,10 @@ same few statements. The player's row follows by the reconciler. Everything runs
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.config.host_sections import Decision
 from regsvc.core.clock import Clock, epoch_ms, to_milliseconds
@@ -113,6 +113,8 @@ class DecisionDetails:
     """Whether a ban ends at its time, and is not lifted by an operator: the mail differs."""
     needs_password: bool = False
     """Whether a user who may play by it must set a password first, for the row in AuthMe's table: the mail differs."""
+    member_until: datetime | UnsetType | None = UNSET
+    """When the membership that an approval begins ends; None: never; UNSET: as the config says."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", clean_reason(self.reason))
@@ -191,12 +193,21 @@ class _Decision:
         return None if expires_at is None else to_milliseconds(expires_at)
 
     @property
+    def begins_membership(self) -> bool:
+        """Whether the user becomes a member by it, and not again by the end of a ban."""
+        was_member = self.before == APPROVED or (self.before == BANNED and self.user.banned_from == APPROVED)
+        return self.target == APPROVED and not was_member
+
+    @property
     def ends_sessions(self) -> bool:
         """Whether the user's sessions end: by a ban, and with the approval, on which rights may rest."""
         return self.name == "ban" or (self.before == APPROVED and self.target != APPROVED)
 
-    def columns(self, by: Actor, moment: datetime) -> dict[str, Any]:
-        """Return the user's columns after the transition, without those that it leaves alone."""
+    def columns(self, by: Actor, moment: datetime, member_for: timedelta | None) -> dict[str, Any]:
+        """Return the user's columns after the transition, without those that it leaves alone.
+
+        `member_for`: how long the membership lasts that it begins, if it does not say; None: without end.
+        """
         columns = {
             "status": self.target,
             "applied_status": self.target,
@@ -214,7 +225,19 @@ class _Decision:
             columns["banned_from"] = None
         elif self.before != BANNED:
             columns["banned_from"] = self.before
+        if self.begins_membership:
+            columns |= columns_of_new_membership(self._find_end(moment, member_for), moment)
+        elif self.target not in (APPROVED, BANNED):
+            columns |= _NO_MEMBERSHIP
         return columns
+
+    def _find_end(self, moment: datetime, member_for: timedelta | None) -> datetime | None:
+        typed: datetime | None = self.user.member_until
+        if self.details.member_until is not UNSET:
+            return self.details.member_until
+        if typed != self.user.applied_until:  # in SQL, with the status
+            return typed
+        return None if member_for is None else moment + member_for
 
     def review(self, by: Actor, moment: datetime, answers: str | None) -> dict[str, Any]:
         """Return the columns of the review."""
@@ -265,6 +288,8 @@ class Transitions:
     gates: Gates
     tell_applicant: Callable[[User], None] = lambda user: None
     """Tells a user of their approval or rejection, beside the mail."""
+    find_member_for: Callable[[], timedelta | None] = lambda: None
+    """Returns how long an approval lasts that says nothing else; None: without end."""
 
     def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> None:
         """Approve, reject, reopen, ban or unban. Raises `WrongStatus`."""
@@ -342,7 +367,7 @@ class Transitions:
         spelled = {key: last[key].username if key in last else realnames[key] or key for key in keys}
         names = [name if name_key(name) == key else key for key, name in spelled.items()]
         self.console.on_decisions([Decided("deleted", name, None, None, None) for name in names])
-        self._note_for_list([(key, None, None) for key in keys])
+        self.note_for_list([(key, None, None) for key in keys])
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> None:
         """Delete the user and their sessions; the reviews stay. Raises `UserNotFound`."""
@@ -366,11 +391,12 @@ class Transitions:
     def _apply(self, decisions: Sequence[_Decision], by: Actor) -> None:
         """Write the changes if all users are still as loaded, with all their effects."""
         moment = to_milliseconds(self.now())
+        member_for = self.find_member_for()
         # users of one status who get the same columns are written with one statement
         groups: dict[tuple[str, str, bool, tuple[tuple[str, Any], ...]], list[User]] = defaultdict(list)
         for decision in decisions:
             user = decision.user
-            columns = decision.columns(by, moment)
+            columns = decision.columns(by, moment, member_for)
             # what differs only, so that users with reasons and ends of their own, set with SQL, are one group
             differing = tuple((n, v) for n, v in columns.items() if n == "reviewed_at" or getattr(user, n) != v)
             groups[user.status, user.applied_status, decision.ends_sessions, differing].append(user)
@@ -416,7 +442,7 @@ class Transitions:
                 review_id = None if mail == "password_link" else review_ids[decision.user.id]
                 self.mail_queue.send(decision.user, mail, review_id)
         self._enqueue_commands(decisions)
-        self._note_for_list(decided)
+        self.note_for_list(decided)
 
     def _mail_of(self, decision: _Decision) -> UserMail:
         """Return the mail that tells the user of this decision."""
@@ -438,7 +464,7 @@ class Transitions:
         found = Allowed.get_or_none(Allowed.username_key == user.username_key) if self.gates.keeps_list() else None
         return found is not None and is_kept_off_list(found.state, found.reason)
 
-    def _note_for_list(self, decided: Sequence[tuple[str, int | None, str | None]]) -> None:
+    def note_for_list(self, decided: Sequence[tuple[str, int | None, str | None]]) -> None:
         """Note who is to be put on the game's allowlist, or taken off it, for its next run: names, ids, statuses."""
         if not self.gates.keeps_list():
             return
@@ -479,6 +505,21 @@ class Transitions:
             banned = [decision.user.username for decision in by_name["delete"] if decision.before == BANNED]
             self.console.on_deletions(deleted, banned)
         self.console.on_decisions(changed)
+
+
+_NO_MEMBERSHIP: Final = dict.fromkeys(
+    (
+        *("member_until", "applied_until", "lapses_at", "lapse", "ended_because", "ended_at"),
+        *("renewed_at", "reminded_at", "stay_asked_at"),
+    )
+)
+
+
+def columns_of_new_membership(until: datetime | None, moment: datetime) -> dict[str, Any]:
+    """Return a user's columns for a membership that begins at this moment; `until` None: without end."""
+    ends_at = None if until is None else to_milliseconds(until)
+    begun = {"renewed_at": moment, "reminded_at": moment if ends_at is not None else None}
+    return _NO_MEMBERSHIP | {"member_until": ends_at, "applied_until": ends_at, **begun}
 
 
 def _mail_after_ban(decision: _Decision) -> UserMail:

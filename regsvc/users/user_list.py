@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Meta, structs
 from peewee import JOIN, Case, Join, MySQLDatabase, Value, fn
 
+from regsvc.core import clock
+from regsvc.core.clock import Clock
 from regsvc.core.rights import ROLES, Permission
 from regsvc.core.shapes import Moment, Output, Username
 from regsvc.core.text import MAX_REASON, name_key
@@ -46,6 +48,7 @@ from regsvc.http.messages import (
 from regsvc.http.route import Routes
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.gates import Gates, ListedState
+from regsvc.users.membership import MembershipFields, membership_fields
 from regsvc.users.signals import (
     FindAccounts,
     Findings,
@@ -69,6 +72,7 @@ from regsvc.users.user_query import (
     Sort,
     UserQuery,
     WaitingFor,
+    has_membership,
     is_below_pass,
     make_cursor,
     parse_cursor,
@@ -134,6 +138,7 @@ class UserListItem:
     rejections: RejectionFields | None = None  # earlier ones; for pending users only
     signals: tuple[SignalFields, ...] = ()  # for pending users only
     waiting_for: WaitingFor | None = None
+    membership: MembershipFields | None = None
     answered_at: datetime | None = None
     """When a pending user answered the last question; None: there is none, or it is open."""
 
@@ -169,6 +174,7 @@ class UserList:
     """Whether applicants have to prove an e-mail address."""
     is_accepted: Callable[[str], bool] = lambda algorithm: True
     """Whether AuthMe accepts hashes of an algorithm."""
+    now: Clock = clock.now
 
     def list_users(self, query: UserQuery) -> UserPage:
         """Return a page; one past the end is empty. Raises `InvalidField` with the name of the query parameter."""
@@ -275,6 +281,7 @@ class UserList:
             rejections=None if findings is None else findings.rejections,
             signals=() if findings is None else findings.signals,
             waiting_for=waiting_for(row),
+            membership=membership_fields(row, self.now()),
             answered_at=row.answered_at if row.status == PENDING else None,
         )
 
@@ -305,6 +312,8 @@ class UserList:
             conditions.append(User.language == query.language)
         if query.below_pass:
             conditions.append(is_below_pass())
+        if query.membership is not None:
+            conditions.append(has_membership(query.membership, self.now()))
         if query.waiting_for is not None:
             conditions.append(User.is_asked == (query.waiting_for == "applicant"))
         filters = self._state_filters(query)
@@ -496,6 +505,7 @@ def _full_rows(ids: Any) -> Any:
                 User.reviewed_by,
                 User.reviewed_at,
                 User.ban_expires_at,
+                *(User.member_until, User.lapses_at, User.lapse, User.ended_because, User.ended_at, User.stay_asked_at),
                 User.last_login_at,
                 User.registration_ip,
                 User.asked_at,
@@ -613,6 +623,13 @@ class UsersQuery(Request, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    membership: (
+        Annotated[
+            Literal["ending", "ended", "asked"],
+            Meta(description="Whose ends within a week, has ended, or who asked to stay."),
+        ]
+        | None
+    ) = None
     after: Annotated[str, Meta(description="`nextCursor` of the previous page; excludes `page`.")] | None = None
 
 
@@ -649,6 +666,7 @@ class UserFields(Output, frozen=True, kw_only=True):
     ]
     rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
     waiting_for: Annotated[WaitingForText | None, Meta(description="For pending users; else null.")]
+    membership: Annotated[MembershipFields | None, Meta(description="For approved users; else null.")]
     answered_at: Annotated[Moment | None, Meta(description="When a pending user answered the team's last question.")]
     signals: Annotated[list[SignalFields], Meta(description="What to know before deciding; for pending users.")]
     plugin: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PluginState))}, examples=["synced"])]
@@ -709,6 +727,7 @@ async def list_users(call: Call, users: UserList, query: UsersQuery) -> UsersRep
             below_pass=query.below_pass,
             has_signal=query.has_signal,
             waiting_for=query.waiting_for,
+            membership=query.membership,
         ),
     )
     return UsersReply(

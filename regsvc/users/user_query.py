@@ -5,13 +5,15 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from ipaddress import ip_address
 from typing import Any, Final, Literal, get_args
 
 from peewee import SQL, MySQLDatabase, Value, fn
 
 from regsvc.core.errors import InvalidField
-from regsvc.database.models import PENDING, STATUSES, StoredQuestionnaire, User
+from regsvc.database.models import APPROVED, PENDING, STATUSES, StoredQuestionnaire, User
+from regsvc.users.gates import ENDING
 
 PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "pending", "off")
 """Values of `plugin`: the state of the user's player in AuthMe's table; "off" without AuthMe."""
@@ -21,6 +23,9 @@ LISTED_STATES: Final = ("listed", "waiting", "removed", "conflict", "absent", "o
 
 WaitingFor = Literal["review", "applicant"]
 """For whom a pending user waits: for the team, or the team for the user's answer."""
+
+MembershipFilter = Literal["ending", "ended", "asked"]
+"""Approved users whose membership ends within a week, has ended, or who asked to stay."""
 
 Place = tuple[int, int | str]
 """Where a user is in an order: the part of the list, and the position in it."""
@@ -52,6 +57,7 @@ class UserQuery:
     below_pass: bool = False
     has_signal: bool = False
     waiting_for: WaitingFor | None = None
+    membership: MembershipFilter | None = None
 
     @property
     def queue_filters(self) -> dict[str, bool]:
@@ -148,6 +154,15 @@ def is_below_pass() -> Any:
     return _of_result(StoredQuestionnaire.score - StoredQuestionnaire.pass_score) < 0
 
 
+def has_membership(state: MembershipFilter, now: datetime) -> Any:
+    """Return the condition that the membership ends within a week, has ended, or is asked to go on."""
+    if state == "ended":
+        return User.ended_at.is_null(False) & (User.status == APPROVED)
+    if state == "asked":
+        return User.stay_asked_at.is_null(False) & (User.status == APPROVED)
+    return (User.due_at <= now + ENDING) & (User.status == APPROVED)
+
+
 def _of_result(value: Any, users: Any = User) -> Any:
     """Return this value of the user's result: looked up for each user, while a condition may be met in all results."""
     return StoredQuestionnaire.select(value).where(StoredQuestionnaire.user == users.id)
@@ -183,6 +198,7 @@ def validate(query: UserQuery) -> None:
         "sort": query.sort is None or query.sort in SORTS,
         "after": query.after is None or query.page is None,
         "waiting_for": query.waiting_for in (None, *get_args(WaitingFor)),
+        "membership": query.membership in (None, *get_args(MembershipFilter)),
     }
     if query.status != PENDING:
         is_valid |= {name: not is_set and is_valid.get(name, True) for name, is_set in query.queue_filters.items()}

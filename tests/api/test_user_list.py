@@ -32,6 +32,7 @@ FIELDS = {
     "decisions",
     "rejections",
     "waitingFor",
+    "membership",
     "answeredAt",
     "signals",
     "allowlist",

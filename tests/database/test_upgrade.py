@@ -73,7 +73,11 @@ NEW_COLUMNS: dict[str, dict[str, Any]] = {
         "answered_at": None,
         "is_asked": 0,
         "invited_by": None,
+        **dict.fromkeys(("member_until", "applied_until", "lapses_at", "lapse", "ended_because", "ended_at")),
+        **dict.fromkeys(("renewed_at", "reminded_at", "stay_asked_at")),
     },
+    "regsvc_invitation": {"member_for": None},
+    "regsvc_chat_link": {"roles_seen_at": None, "roles_missed_at": None},
     "regsvc_link": {"issued_by": None, "maker": None, "token_id": None, "has_second_factor": 0, "undoes": 0},
     "regsvc_review": {"answers": None},
     "regsvc_installation": {"players_table": None},
@@ -199,6 +203,8 @@ def rows_of(database: Database) -> Rows:
 
 def with_new(row: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
     if "is_email_verified" in row:
+        due_at = row["ban_expires_at"] if row["status"] == "banned" else None
+        added = added | {"due_at": due_at, "access": row["applied_status"]}
         added = added | {"look_key": look_key(str(row["username_key"]))}
     if "email_key" in row and ("is_email_verified" in row or "reviewed_at" in row):
         key = row["email_key"]

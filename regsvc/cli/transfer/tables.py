@@ -37,7 +37,16 @@ from regsvc.core.safe_paths import open_regular_file
 from regsvc.database.engine import error_sentence
 from regsvc.database.location import COPIED, COPYING, MOVED
 from regsvc.database.migrator import migrate
-from regsvc.database.models import MODELS, UNKNOWN, Lease, Migration, StoredBucket, SyncState, UtcDateTimeField
+from regsvc.database.models import (
+    GENERATED,
+    MODELS,
+    UNKNOWN,
+    Lease,
+    Migration,
+    StoredBucket,
+    SyncState,
+    UtcDateTimeField,
+)
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +57,7 @@ CHUNK_ROWS: Final = 500
 """Rows read and written at once."""
 
 # AuthMe's table may be another one where a copy is used; the next start records it
-_EXCLUDED_COLUMNS: Final = {"is_asked", "is_edited", "look_key", "mailbox", "shown_as", "changed_at", "players_table"}
+_EXCLUDED_COLUMNS: Final = {"changed_at", "players_table"} | GENERATED
 # a lease is held in one database; the target has its own migrations; the sync rebuilds its digests
 _EXCLUDED_MODELS: Final = (Lease, Migration, StoredBucket, SyncState)
 _UNKNOWN: Final = UtcDateTimeField().db_value(UNKNOWN)

@@ -21,4 +21,5 @@ MIGRATIONS: Final = (
     "m0111_undo_links",
     "m0112_mailboxes",
     "m0113_equal_tables",
+    "m0114_membership",
 )

@@ -4,6 +4,8 @@ Words in braces are the dialect's types (`regsvc/database/migrator.py`); `--` no
 They stay as previews wrote them: `regsvc_review.email_key` is of a proven address only by now.
 """
 
+from collections.abc import Sequence
+
 # ruff: noqa: S608 - names of our own tables alone
 
 TABLES = """
@@ -297,8 +299,13 @@ def _refuse(column: str, condition: str) -> str:
     )
 
 
-_REFUSE_NEW = "\n".join(_refuse(column, "TRUE") for column in _DATES)
-_REFUSE_CHANGED = "\n".join(_refuse(column, f"NEW.{column} IS NOT OLD.{column}") for column in _DATES)
+def refusals_of_dates(columns: Sequence[str]) -> tuple[str, str]:
+    """Return SQLite's conditions that refuse what is no date in these columns, in a new row and in a changed one."""
+    new = "\n".join(_refuse(column, "TRUE") for column in columns)
+    return new, "\n".join(_refuse(column, f"NEW.{column} IS NOT OLD.{column}") for column in columns)
+
+
+_REFUSE_NEW, _REFUSE_CHANGED = refusals_of_dates(_DATES)
 
 # The audit log is append-only: `companion purge` is the one that may delete, and says so in regsvc_installation first.
 # On SQLite triggers also write `changed_at`, which MySQL does by itself; an update that sets it is the sync's own. An

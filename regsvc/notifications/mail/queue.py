@@ -44,6 +44,9 @@ UserMail = Literal[
     "token_made",
     "chat_code_made",
     "password_link_made",
+    "membership_ended",
+    "membership_ending",
+    "membership_renewed",
     "account_deleted",
 ]
 """Mails to a user, at the address on record."""

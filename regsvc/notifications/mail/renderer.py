@@ -17,13 +17,13 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, timedelta
 from email.header import Header
 from email.headerregistry import Address, BaseHeader, HeaderRegistry, UniqueAddressHeader
 from email.message import EmailMessage
 from email.policy import SMTP, Policy
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -52,38 +52,41 @@ from regsvc.core.i18n import FALLBACK_LANGUAGE, Translations, is_language_tag, n
 from regsvc.core.safe_paths import read_text_file
 from regsvc.core.text import strip_invisible
 from regsvc.database.bulk import PreparedQuery, slot
-from regsvc.database.models import AWAITS_REVIEW, PENDING, REJECTED, AskedQuestion, Link, OutboxEntry, Review, User
+from regsvc.database.models import (
+    APPROVED,
+    AWAITS_REVIEW,
+    PENDING,
+    REJECTED,
+    AskedQuestion,
+    Link,
+    OutboxEntry,
+    Review,
+    User,
+)
 from regsvc.notifications.delivery import Drop
 
+_NAMES_ALONE: Final = (
+    *("already_registered", "received", "ban_ended", "ban_ended_set_password", "ban_ended_unapproved"),
+    *("totp_enabled", "totp_disabled", "totp_reset", "token_made", "chat_code_made", "password_link_made"),
+    "account_deleted",
+)
+_WITH_REASON: Final = "approved", "approved_new_password", "unbanned", "unbanned_set_password", "reopened", "deleted"
 MAILS: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(_NAMES_ALONE, frozenset({"username"})),
+    **dict.fromkeys(_WITH_REASON, frozenset({"username", "reason"})),
     "verification_code": frozenset({"code", "minutes"}),
     "unlink_code": frozenset({"username", "code", "minutes"}),
-    "already_registered": frozenset({"username"}),
-    "received": frozenset({"username"}),
-    "approved": frozenset({"username", "reason"}),
     "approved_set_password": frozenset({"username", "reason", "days"}),
-    "approved_new_password": frozenset({"username", "reason"}),
     "rejected": frozenset({"username", "reason", "again", "name"}),
     "banned": frozenset({"username", "reason", "until"}),
-    "unbanned": frozenset({"username", "reason"}),
-    "unbanned_set_password": frozenset({"username", "reason"}),
-    "reopened": frozenset({"username", "reason"}),
     "asked": frozenset({"username", "question", "until"}),
-    "ban_ended": frozenset({"username"}),
-    "ban_ended_set_password": frozenset({"username"}),
-    "ban_ended_unapproved": frozenset({"username"}),
-    "deleted": frozenset({"username", "reason"}),
     "reset_password": frozenset({"username", "minutes"}),
     "password_link": frozenset({"username", "minutes"}),
     "password_changed": frozenset({"username", "when", "where", "days"}),
     "email_changed": frozenset({"username", "days"}),
-    "totp_enabled": frozenset({"username"}),
-    "totp_disabled": frozenset({"username"}),
-    "totp_reset": frozenset({"username"}),
-    "token_made": frozenset({"username"}),
-    "chat_code_made": frozenset({"username"}),
-    "password_link_made": frozenset({"username"}),
-    "account_deleted": frozenset({"username"}),
+    "membership_ended": frozenset({"username", "why"}),
+    "membership_ending": frozenset({"username", "why", "until"}),
+    "membership_renewed": frozenset({"username", "until"}),
     "digest": frozenset({"count", "names", "more"}),
     "mail_test": frozenset(),
 }
@@ -354,7 +357,17 @@ def _fill(text: str, values: Values) -> str:
     return Template(_drop_lines(text, values)).substitute(values) + "\n"
 
 
+_DECISIONS: Final = (
+    *("banned", "unbanned", "unbanned_set_password", "reopened", "deleted"),
+    *("ban_ended", "ban_ended_set_password", "ban_ended_unapproved"),
+)
+_ABOUT_ACCOUNT: Final = (
+    *("reopened", "ban_ended_unapproved", "totp_enabled", "totp_disabled", "totp_reset", "token_made"),
+    *("chat_code_made", "password_link_made", "membership_ended", "membership_ending"),
+)
+_OF_MEMBERSHIP: Final = ("membership_ended", "membership_ending", "membership_renewed")
 _PAGES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(_ABOUT_ACCOUNT, "/account"),
     "already_registered": FORGOT_PASSWORD_PATH,
     "approved": "/server",
     "approved_new_password": FORGOT_PASSWORD_PATH,
@@ -362,19 +375,12 @@ _PAGES: Final[Mapping[str, str]] = {
     "banned": "/",
     "unbanned": "/server",
     "unbanned_set_password": FORGOT_PASSWORD_PATH,
-    "reopened": "/account",
     "ban_ended": "/server",
     "ban_ended_set_password": FORGOT_PASSWORD_PATH,
-    "ban_ended_unapproved": "/account",
     "deleted": "/",
     "password_changed": FORGOT_PASSWORD_PATH,
     "email_changed": "/",
-    "totp_enabled": "/account",
-    "totp_disabled": "/account",
-    "totp_reset": "/account",
-    "token_made": "/account",
-    "chat_code_made": "/account",
-    "password_link_made": "/account",
+    "membership_renewed": "/server",
     "account_deleted": "/",
     "digest": "/admin#queue",
     "mail_test": "/",
@@ -449,67 +455,49 @@ class _Content:
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
+@dataclass(eq=False)
 class MailRenderer:
     """Renderer of mails; reads the database, and for a link writes to it. Blocking."""
 
-    def __init__(
-        self,
-        templates: MailTemplates,
-        codes: VerificationCodes,
-        links: PasswordLinks,
-        now: Clock,
-        *,
-        sender: str,
-        config: Callable[[], Config],
-        translations: Translations,
-        base_url: str,
-        application_tokens: ApplicationTokens,
-        find_reapply_at: Callable[[Review], datetime | None],
-    ) -> None:
-        """`sender` is the From address of every mail; without a display name it gets the server's.
+    templates: MailTemplates
+    codes: VerificationCodes
+    links: PasswordLinks
+    now: Clock
+    _: KW_ONLY
+    sender: str
+    """The From address of every mail; without a display name it gets the server's."""
+    config: Callable[[], Config]
+    """Returns the current config, whose colours and logo a reload may change."""
+    translations: Translations
+    base_url: str
+    """Without a trailing slash."""
+    application_tokens: ApplicationTokens
+    find_reapply_at: Callable[[Review], datetime | None]
+    """Returns when the name of a rejected registration is free again; None if it already is."""
 
-        `config` returns the current config, whose colours and logo a reload may change. `base_url` has no trailing
-        slash. `find_reapply_at` returns when the name of a rejected registration is free again; None if it already is.
-        """
-        self._templates = templates
-        self._codes = codes
-        self._links = links
-        self._now = now
-        self._config = config
-        self._translations = translations
-        self._base_url = base_url
-        self._application_tokens = application_tokens
-        self._find_reapply_at = find_reapply_at
-        self._from = _sender_address(sender, config().server.name)
-        self._contents: dict[str, Callable[[OutboxEntry], _Content]] = {
+    @cached_property
+    def _from(self) -> Address:
+        return _sender_address(self.sender, self.config().server.name)
+
+    @cached_property
+    def _contents(self) -> Mapping[str, Callable[[OutboxEntry], _Content]]:
+        return {
+            **dict.fromkeys(_NAMES_ALONE, self._about_user),
             "verification_code": self._verification_code,
             "unlink_code": self._unlink_code,
-            "already_registered": self._about_user,
             "received": self._received,
             "approved": self._approved,
             "approved_set_password": self._approved_set_password,
             "approved_new_password": self._approved,
             "rejected": self._rejected,
-            "banned": self._decision,
-            "unbanned": self._decision,
-            "unbanned_set_password": self._decision,
-            "reopened": self._decision,
+            **dict.fromkeys(_DECISIONS, self._decision),
             "asked": self._asked,
-            "ban_ended": self._decision,
-            "ban_ended_set_password": self._decision,
-            "ban_ended_unapproved": self._decision,
-            "deleted": self._decision,
             "reset_password": self._password_link,
             "password_link": self._password_link,
             "digest": self._digest,
             "password_changed": self._password_changed,
             "email_changed": self._email_changed,
-            "totp_enabled": self._about_user,
-            "totp_disabled": self._about_user,
-            "totp_reset": self._about_user,
-            "token_made": self._about_user,
-            "chat_code_made": self._about_user,
-            "password_link_made": self._about_user,
+            **dict.fromkeys(_OF_MEMBERSHIP, self._membership),
             "account_deleted": lambda mail: _Content({"username": _get_review(mail).username}),
         }
 
@@ -518,7 +506,7 @@ class MailRenderer:
         content = self._contents[mail.template](mail)
         # the same for every attempt, so that mail clients can detect a repetition
         message_id = self._message_id(f"{mail.id} {epoch_ms(mail.created_at)}")
-        language = self._translations.offered_for(mail.language)
+        language = self.translations.offered_for(mail.language)
         message = self.compose(mail.template, recipient_of(mail), language, content.values, message_id)
         encoded = _ENCODED_WORD.findall(message["Subject"].fold(policy=_POLICY)) if content.secrets else ()
         return RenderedMail(message, (*encoded, *content.secrets))
@@ -527,13 +515,13 @@ class MailRenderer:
         self, name: str, to: EmailAddress, language: str, values: Values, message_id: str | None = None
     ) -> EmailMessage:
         """Return a mail from its template, as plain text and as HTML."""
-        subject, text, html = self._templates.get(name, language).fill({**self._common_values(name), **values})
-        moment = self._now()
+        subject, text, html = self.templates.get(name, language).fill({**self._common_values(name), **values})
+        moment = self.now()
         message = EmailMessage(policy=_POLICY)
         message["Subject"] = subject
         message["From"] = self._from
         message["To"] = _in_header(to)
-        contact = self._config().server.contact
+        contact = self.config().server.contact
         if is_email_address(contact):
             message["Reply-To"] = _in_header(parse_email(contact))
         message["Date"] = moment
@@ -548,42 +536,53 @@ class MailRenderer:
 
         A host's own front end replaces all of these pages but one: there it is the home page.
         """
-        config, page = self._config(), _PAGES.get(name)
+        config, page = self.config(), _PAGES.get(name)
         if page not in (None, FORGOT_PASSWORD_PATH) and config.http.web_root is not None:
             page = "/"
         accent, logo = accent_of(config), config.server.logo_url
         return {
             "game": public_game_address(config.game.address),
-            "link": None if page is None else self._base_url + page,
+            "link": None if page is None else self.base_url + page,
             "server": config.server.name,
             "contact": config.server.told_contact or None,
             "accent": accent.light,
             "accent_dark": accent.dark,
             # mail programs show no data URLs
-            "logo": urljoin(self._base_url, logo) if logo and not logo.startswith("data:") else None,
+            "logo": urljoin(self.base_url, logo) if logo and not logo.startswith("data:") else None,
         }
 
     def _verification_code(self, mail: OutboxEntry) -> _Content:
-        row = None if mail.row_id is None else self._codes.find_sendable(mail.row_id)
+        row = None if mail.row_id is None else self.codes.find_sendable(mail.row_id)
         if row is None:
             raise Drop("its code was used, has expired or was replaced by another")
-        code = self._codes.code_of(row)
-        return _Content({"code": code, "minutes": _minutes(self._codes.valid)}, (code,))
+        code = self.codes.code_of(row)
+        return _Content({"code": code, "minutes": _minutes(self.codes.valid)}, (code,))
 
     def _unlink_code(self, mail: OutboxEntry) -> _Content:
         if mail.user_id is None and mail.row_id is not None:
-            self._codes.mark_sent(mail.row_id)  # it lives no longer than one that is mailed, by which it would be told
+            self.codes.mark_sent(mail.row_id)  # it lives no longer than one that is mailed, by which it would be told
         username, code = _get_user(mail).username, self._verification_code(mail)
         return _Content({"username": username, **code.values}, code.secrets)
 
     def _about_user(self, mail: OutboxEntry) -> _Content:
         return _Content({"username": _get_user(mail).username})
 
+    def _membership(self, mail: OutboxEntry) -> _Content:
+        """Render what has become of a membership; a reminder has its cause as payload. One overtaken is not sent."""
+        user = _get_user(mail)
+        if user.status != APPROVED or (user.ended_because is not None) != (mail.template == "membership_ended"):
+            raise Drop("the membership is another one by now")
+        because, language = user.ended_because or mail.payload, self.translations.offered_for(mail.language)
+        ends_at = user.lapses_at if because in ("idle", "role") else user.member_until
+        until = None if ends_at is None else self._moment(ends_at, mail)
+        why = None if because is None else self.translations.text(f"membership.{because}", language)
+        return _Content({"username": user.username, "why": why, "until": until})
+
     def _asked(self, mail: OutboxEntry) -> _Content:
         """Render a question; once it is answered, or the application decided, it is pointless."""
         user = _get_user(mail)
         row = None if mail.row_id is None else AskedQuestion.get_or_none(AskedQuestion.id == mail.row_id)
-        until = self._config().registration.answer_by(user.unanswered_since)
+        until = self.config().registration.answer_by(user.unanswered_since)
         if row is None or row.answered_at is not None or until is None:
             raise Drop("the question was answered, or the registration reviewed meanwhile")
         application, asked = self._application(mail, user), {"question": row.question}
@@ -620,7 +619,7 @@ class MailRenderer:
 
     def _rejected(self, mail: OutboxEntry) -> _Content:
         review = _get_review(mail)
-        again = self._find_reapply_at(review)
+        again = self.find_reapply_at(review)
         name = review.username if again is None else None
         until = None if again is None else self._moment(again, mail)
         values = {**self._decision(mail).values, "again": until, "name": name}
@@ -631,15 +630,15 @@ class MailRenderer:
         return _Content({**values, "link": link}, (token,))
 
     def _application_link(self, user: User) -> tuple[str, str]:
-        token = self._application_tokens.token_of(user)
-        return f"{self._base_url}{APPLICATION_PATH}#token={token}", token
+        token = self.application_tokens.token_of(user)
+        return f"{self.base_url}{APPLICATION_PATH}#token={token}", token
 
     def _moment(self, at: datetime, mail: OutboxEntry) -> str:
-        language = self._templates.get(mail.template, self._translations.offered_for(mail.language)).language
-        return self._translations.moment(at, language, self._now())
+        language = self.templates.get(mail.template, self.translations.offered_for(mail.language)).language
+        return self.translations.moment(at, language, self.now())
 
     def _reason(self, mail: OutboxEntry, review: Review) -> str | None:
-        return self._translations.reason(review.reason, self._translations.offered_for(mail.language)) or None
+        return self.translations.reason(review.reason, self.translations.offered_for(mail.language)) or None
 
     def _email_changed(self, mail: OutboxEntry) -> _Content:
         """Sent even if the account is gone by now: deleting it would be a thief's next step."""
@@ -651,8 +650,8 @@ class MailRenderer:
         """Render the notice of a new password. Of one sent again late, the address is forgotten (`retention`)."""
         username, undo = _get_user(mail).username, self._undo_link(mail)
         facts = json.loads(mail.payload or "{}")
-        language = self._templates.get(mail.template, self._translations.offered_for(mail.language)).language
-        where = self._translations.place(facts["place"], facts["address"], language) if facts else None
+        language = self.templates.get(mail.template, self.translations.offered_for(mail.language)).language
+        where = self.translations.place(facts["place"], facts["address"], language) if facts else None
         when = self._moment(from_epoch_ms(facts["at"]), mail) if facts else None
         return _Content({"username": username, "where": where, "when": when, **undo.values}, undo.secrets)
 
@@ -661,12 +660,12 @@ class MailRenderer:
 
         It was issued with the change: who has taken the account back since must not find it open for another address.
         """
-        link = None if mail.user_id is None else self._links.find_undo(mail.user_id, mail.recipient_key)
+        link = None if mail.user_id is None else self.links.find_undo(mail.user_id, mail.recipient_key)
         if link is None:
             return _Content({"days": None})
-        token = self._links.token_of(link)
+        token = self.links.token_of(link)
         days = str(UNDO_LIFETIME.days)
-        return _Content({"link": link_address(self._base_url, token), "days": days}, (token,))
+        return _Content({"link": link_address(self.base_url, token), "days": days}, (token,))
 
     def _password_link(self, mail: OutboxEntry) -> _Content:
         username = _get_user(mail).username
@@ -700,11 +699,11 @@ class MailRenderer:
             if user.email_key != mail.recipient_key:
                 raise Drop("the user has another address now")
             with OutboxEntry._meta.database.atomic():
-                link = self._links.issue(user.id, purpose, mail.recipient_key)
+                link = self.links.issue(user.id, purpose, mail.recipient_key)
                 mail.link_id = link.id  # so that a retry sends the same one
                 mail.save(only=[OutboxEntry.link_id])
-        token = self._links.token_of(link)
-        return link_address(self._base_url, token), token
+        token = self.links.token_of(link)
+        return link_address(self.base_url, token), token
 
     def _find_link(self, mail: OutboxEntry) -> Link | None:
         """Return the link that an earlier attempt issued; None if there was none or it expired meanwhile."""
@@ -713,7 +712,7 @@ class MailRenderer:
             return None
         if link.redeemed_at is not None:
             raise Drop("its link was used or replaced by another")
-        return self._links.find_by_id(link.id)
+        return self.links.find_by_id(link.id)
 
     def _message_id(self, seed: str) -> str:
         digest = hashlib.sha256(seed.encode("utf-8")).hexdigest()[:32]

@@ -1,0 +1,132 @@
+"""Memberships: how long who was approved may play. The team sets and prolongs their ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET, UnsetType
+
+from regsvc.accounts.access import AccountAccess, AccountForUpdate
+from regsvc.accounts.decisions import (
+    DECISION_REFUSALS,
+    BulkDecisionReply,
+    DecisionReply,
+    DecisionResult,
+    Decisions,
+    ReviewRequest,
+    apply,
+)
+from regsvc.auth.entitlement import Principal
+from regsvc.auth.rate_limits import DurableLimits, team_writes
+from regsvc.config.live import LiveConfig
+from regsvc.core import errors
+from regsvc.core.clock import Clock
+from regsvc.core.rights import Permission
+from regsvc.core.text import name_key
+from regsvc.database.audit import Actor
+from regsvc.database.models import APPROVED
+from regsvc.http.route import Routes
+from regsvc.notifications.mail.queue import MailQueue
+from regsvc.sync.effects import intent_effects
+from regsvc.sync.rules import request_row
+from regsvc.users.membership import For, Memberships, Term, Until, read_term
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
+
+@dataclass(frozen=True)
+class MembershipChanges:
+    """Changes of memberships by the team and the command line. Blocking: for a worker thread."""
+
+    access: AccountAccess
+    decisions: Decisions
+    limits: DurableLimits
+    live: LiveConfig
+    now: Clock
+
+    def set(self, username: str, term: Term, by: Principal, *, is_silent: bool = False) -> DecisionResult:
+        """Let an approved user's membership last so long; one that has ended begins anew.
+
+        Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `Forbidden`, `RateLimited`, `InvalidMembership`, and
+        `MembershipNeverEnds` for an end of a member of the team.
+        """
+        work = partial(self._set, term=term, by=by, is_silent=is_silent)
+        result, warnings = self.access.change(name_key(username), work, reconciles_first=True)
+        return DecisionResult(result, APPROVED, tuple(sorted(warnings)), APPROVED)
+
+    def return_by_login(self, username: str) -> None:
+        """Let a membership go on that ended for idleness, if a login on the web is enough for that.
+
+        Raises `UserNotFound`.
+        """
+        if self.live.current.membership.idle_returns != "login":
+            return
+
+        def work(locked: AccountForUpdate) -> None:
+            user = locked.user
+            is_past = user.member_until is not None and user.member_until <= self.now()
+            if user.status != APPROVED or user.ended_because != "idle" or is_past:
+                return
+            request = request_row(locked.account, self.decisions.reconciler.policy)
+            Memberships(self.decisions.transitions).renew([user], user.member_until, Actor(user.username))
+            locked.take_user()
+            locked.intended = intent_effects(request.intent)
+
+        self.access.change(name_key(username), work)
+
+    def _set(self, locked: AccountForUpdate, term: Term, by: Principal, *, is_silent: bool) -> str:
+        self.access.require_permission(locked.user, "membership", by)
+        self.decisions.apply_sql_edit(locked)
+        user, has_ended = locked.user, locked.user.ended_because is not None
+        if user.status != APPROVED:
+            raise errors.WrongStatus(user.status)
+        if term.has_end and self.access.has_rank(user):
+            raise errors.MembershipNeverEnds
+        before = user.member_until
+        end = term.find_end(self.now(), None if has_ended else before)
+        is_shorter = not has_ended and end is not None and (before is None or end < before)
+        if is_shorter and not by.rights.may(Permission.USERS_BAN):  # it takes them out of the game, if later
+            raise errors.Forbidden(permission=Permission.USERS_BAN)
+        self.limits.hit_all(team_writes(by.username))
+        reconciler = self.decisions.reconciler
+        request = request_row(locked.account, reconciler.policy) if has_ended else None
+        Memberships(self.decisions.transitions).renew([user], end, by.actor, is_silent=is_silent)
+        locked.take_user()
+        locked.intended = intent_effects(None if request is None else request.intent)
+        return str(user.username)
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/membership",
+    Permission.USERS_REVIEW,
+    *DECISION_REFUSALS,
+    errors.InvalidMembership,
+    errors.MembershipNeverEnds,
+    errors.RateLimited,
+)
+async def set_membership(
+    call: Call,
+    changes: MembershipChanges,
+    mails: MailQueue,
+    request: ReviewRequest,
+    *,
+    until: Until | UnsetType | None = UNSET,
+    for_: For | UnsetType = UNSET,
+) -> DecisionReply | BulkDecisionReply:
+    """Let the memberships of approved users last until a time, or for some time more; null: without end.
+
+    One that has ended begins anew. An earlier end than the one so far requires `users.ban`.
+
+    MembershipRequest: A new end of memberships. `for` adds to the end so far, if that is still to come, else to now.
+    """
+    term = read_term(until, for_)
+    if term is None:
+        raise errors.InvalidField("until")
+    decide = partial(changes.set, term=term, by=call.principal, is_silent=request.silent)
+    return await apply(call, mails, request, partial(call.run, decide), "membership_set")
