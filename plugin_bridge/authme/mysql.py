@@ -269,6 +269,14 @@ class MySqlPlayers(AuthMePlayers):
                 raise
         return set(self.find_many(keys))
 
+    def find_taken(self, keys: Collection[str]) -> set[str]:
+        try:
+            return super().find_taken(keys)
+        except OperationalError as error:
+            if error.args[0] not in NOT_IN_CHARSET:
+                raise
+        return {key for key in keys if self.find_colliding(key) is not None}
+
     def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
         if not keys:
             return {}

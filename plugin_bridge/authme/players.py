@@ -234,6 +234,10 @@ class Players(ABC):
         It is the same one to the table's collation, or to AuthMe under a Java whose locale is Turkish.
         """
 
+    def find_taken(self, keys: Collection[str]) -> set[str]:
+        """Return those of these names that an insert would find taken: the table has one that it takes for the same."""
+        return set()
+
     @abstractmethod
     def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:
         """Return the rows with exactly these usernames, by username; names without a row are left out."""

@@ -301,6 +301,16 @@ class AuthMePlayers(Players):
     def find_colliding(self, key: str) -> PlayerRow | None:
         return self._find_row(turkish_spellings(key))
 
+    def find_taken(self, keys: Collection[str]) -> set[str]:
+        if not keys:
+            return set()
+        with self._open_table() as layout:
+            name, marks = self._collides.format(layout.columns["username"]), ", ".join([self._mark] * len(keys))
+            sql = f"SELECT {name} FROM {layout.table} WHERE {name} IN ({marks})"  # noqa: S608
+            taken = {text_of(name) or "" for (name,) in self._query(sql, tuple(keys))}
+        # names that are merely similar, of which a collation does not say to which one each is
+        return taken if taken.issubset(keys) else {key for key in keys if self._find_row([key]) is not None}
+
     def _find_row(self, spellings: Sequence[str]) -> PlayerRow | None:
         """Return the row that the table takes for one of these names, or None."""
         with self._open_table() as layout:

@@ -141,7 +141,7 @@ class ListReport:
 _CAMEL: Final = {"taken_off": "takenOff"}
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """Our user of a name, if there is one, and what the list's record says, if there is one."""
 
     username: str | None = None
@@ -202,7 +202,7 @@ class AllowlistRunner:
         self._may_have_lost = False
         self._tried: Counter[str] = Counter()  # how often the names were written in this run
         self._retries = True  # whether this run tries what was refused
-        self._retried_in = -1  # the hour, by the clock
+        self._hour = self._retried_in = -1  # the hour, by the clock
         self._told: list[str] = []
         self._console_problem = ""  # why the server could not be told to read the list
         self.last_report: ListReport | None = None
@@ -221,31 +221,29 @@ class AllowlistRunner:
         except ServerFileError:
             return True  # the run tells
 
-    def run(self, *, is_plan: bool = False, allow_mass_changes: bool = False) -> ListReport:
-        """Bring the list and our users in accord, or with `is_plan` only report the differences."""
-        config = self._config()
+    def run(self, *, allow_mass_changes: bool = False) -> ListReport:
+        """Bring the list and our users in accord."""
+        config = self._begin()
         report = ListReport(limit=str(config.max_changes))
         try:
-            if is_plan:
-                _count(report, self._plan(report, config, is_loaded=False, allow_mass_changes=allow_mass_changes))
-                return report
-            hour = int(self._now().timestamp()) // _RETRY_SECONDS
-            self._tried, self._retries = Counter(), hour != self._retried_in
             self._file.settle()
             started_at = to_milliseconds(self._now())
             report.is_loaded = self._run(report, config, allow_mass_changes=allow_mass_changes)
             self._seen = self._read_inputs
             mark: Any = Lease.replace(name=_COMPLETED, holder="", expires_at=started_at)  # type: ignore[no-untyped-call]
             mark.execute()
-            self._may_have_lost, self._retried_in = False, hour
+            self._may_have_lost, self._retried_in = False, self._hour
         except ServerFileError as problem:
             report.unavailable = str(problem)
-            if is_plan:
-                return report
             self._may_have_lost, self._seen = self._file.is_file, object()
         self._log(report, config)
         self.last_report = report
         return report
+
+    def _begin(self) -> ListConfig:
+        self._hour = int(self._now().timestamp()) // _RETRY_SECONDS
+        self._tried, self._retries = Counter(), self._hour != self._retried_in
+        return self._config()
 
     def _log(self, report: ListReport, config: ListConfig) -> None:
         """Log what was done, and each problem once until it is another one."""
@@ -342,19 +340,17 @@ class AllowlistRunner:
         The order in which UUIDs are believed: of who has joined, of the operators without a decision, derived from the
         name. An entry that is there, and the UUID in the record, which may be Mojang's answer, are the rules' business.
         """
-        quiet: dict[str, str] = dict(self._rows(_of_records(Allowed.uuid).where(_IS_QUIET)))
-        known = _to_known(self._rows(_of_records(*_FIELDS).where(_IS_NOT_QUIET)))
+        quiet, known = self._read_records()
         is_sound = [it.state == LISTED or (it.state == ADD and it.reason != HELD_BACK) for it in known.values()]
         records = len(quiet) + sum(is_sound)
         entries = self._group(listing.entries, _find_keys(quiet, known), config.prefix)
         settled = {key for key, uuid in quiet.items() if [entry.uuid for entry in entries.get(key, ())] == [uuid]}
         settled -= self._uuids.find_others(quiet)
         operators = self._find_operators()
-        known |= _to_known(self._rows(_UNLISTED))
         others = {key for key in entries.keys() | operators.keys() if _is_name(key)} - quiet.keys() - known.keys()
         keys = list(others | (quiet.keys() - settled))
-        known |= dict.fromkeys(keys, _Known())
-        known |= _to_known(self._find_rows(User, (User.username_key, *_FIELDS), keys, join=_WITH_RECORD))
+        known |= dict.fromkeys(keys, Known())
+        known |= self._find_users(keys)
         old = self._find_old({key: known[key].status for key in others}, config)
         family = config.family or self._uuids.family
         if config.family is None:
@@ -368,6 +364,25 @@ class AllowlistRunner:
             if known[key].status in (known[key].wanted, APPROVED, ENDED)  # else an SQL edit is to be applied first
         ]
         return members, records
+
+    def _read_records(self) -> tuple[dict[str, str], dict[str, Known]]:
+        """Return the UUIDs of names that are quiet, and the other names with a record, or a user who may play."""
+        quiet: dict[str, str] = dict(self._rows(_of_records(Allowed.uuid).where(_IS_QUIET)))
+        known = _to_known(self._rows(_of_records(*_FIELDS).where(_IS_NOT_QUIET)))
+        return quiet, known | _to_known(self._rows(_UNLISTED))
+
+    def _find_users(self, keys: Sequence[str]) -> dict[str, Known]:
+        """Return what is known of those of these names that have a user."""
+        return _to_known(self._find_rows(User, (User.username_key, *_FIELDS), keys, join=_WITH_RECORD))
+
+    def _find_known(self, keys: Sequence[str]) -> dict[str, Known]:
+        """Return what is known of those of these names that have a record or a user."""
+        found = self._find_users(keys)
+        left = [key for key in keys if key not in found]
+        for start in range(0, len(left), _KEYS):
+            is_one = Allowed.username_key.in_(left[start : start + _KEYS])
+            found |= _to_known(self._rows(_of_records(*_FIELDS).where(is_one)))
+        return found
 
     def _group(
         self, entries: Iterable[Entry], keys: Mapping[str, Sequence[str]], prefix: str | None
@@ -389,7 +404,7 @@ class AllowlistRunner:
         self,
         key: str,
         own: tuple[Entry, ...],
-        known: _Known,
+        known: Known,
         operator: tuple[str, str] | None,
         family: UuidFamily | None,
         *,
@@ -579,9 +594,7 @@ class AllowlistRunner:
         """
         if not adopted:
             return {}
-        is_first = self._find_mark() is None
-        later = APPROVED if config.approves_added else config.new_players
-        status, moment = config.existing_players if is_first else later, self._now()
+        status, moment = self._status_of_adopted(config), self._now()
         rows = [
             {
                 "username": member.username,
@@ -598,6 +611,11 @@ class AllowlistRunner:
         self._record_many("user.adopted", [member.username for member, _change in adopted], {"status": status})
         keys = [member.key for member, _change in adopted]
         return dict(select_rows(self._database, User, (User.username_key, User.id), User.username_key, keys))
+
+    def _status_of_adopted(self, config: ListConfig) -> str:
+        if self._find_mark() is None:
+            return config.existing_players
+        return APPROVED if config.approves_added else config.new_players
 
     def _record_many(self, action: str, names: Sequence[str], detail: Mapping[str, Any] | None = None) -> None:
         """Audit what was done in the game, name by name unless there are many."""
@@ -656,7 +674,7 @@ _FIELDS: Final = (
     Allowed.uuid,
     Allowed.reason,
 )
-"""Of `_Known`."""
+"""Of `Known`."""
 _SAME_NAME: Final = User.username_key == Allowed.username_key
 _UNLISTED: Final = (
     User.select(User.username_key, *_FIELDS)
@@ -672,11 +690,11 @@ def _of_records(*fields: Any) -> Any:
     return Allowed.select(Allowed.username_key, *fields).join(User, JOIN.LEFT_OUTER, on=_SAME_NAME)
 
 
-def _to_known(rows: Iterable[Sequence[Any]]) -> dict[str, _Known]:
-    return {row[0]: _Known._make(row[1:]) for row in rows}
+def _to_known(rows: Iterable[Sequence[Any]]) -> dict[str, Known]:
+    return {row[0]: Known._make(row[1:]) for row in rows}
 
 
-def _find_keys(quiet: Mapping[str, str], known: Mapping[str, _Known]) -> dict[str, list[str]]:
+def _find_keys(quiet: Mapping[str, str], known: Mapping[str, Known]) -> dict[str, list[str]]:
     """Return the names of each UUID in the records.
 
     An account that has changed its name has two users: those who may play, if one of them may.

@@ -339,8 +339,8 @@ def run_sync(args: argparse.Namespace, app: App) -> int:
     elif args.is_json:
         report = app.sync.plan_alone(max_names=sys.maxsize, **options)
         names: dict[str, Any] = {}
-        for kind, planned in (*report.planned.items(), *report.planned_to_hold_back.items()):
-            names[kind] = names.get(kind, []) + planned.names
+        for kind, changes in (*report.changes.items(), *report.changes_held_back.items()):
+            names[kind] = names.get(kind, []) + changes.names
         listed = report.allowlist
         if listed is not None:
             names |= {"allowlist": listed.names, "allowlistHeldBack": listed.held_back_names}

@@ -285,6 +285,18 @@ class Audit:
         return find_page(AuditEntry, conditions, order, page, size, AuditEntry.select(), _entry)
 
 
+class SilentAudit(Audit):
+    """Audit log of a plan, which adds no record."""
+
+    def record(
+        self, action: str, by: Actor, target: str | None = None, detail: Mapping[str, Any] | None = None
+    ) -> None:
+        pass
+
+    def record_all(self, by: Actor, records: Sequence[tuple[str, str, Mapping[str, Any] | None]]) -> None:
+        pass
+
+
 def _require_known(action: str) -> None:
     if action not in ACTIONS:
         raise AssertionError(f"{action!r} is not an audit action")

@@ -214,11 +214,19 @@ class RconQueue:
     def may_insert(self, username: str, user_id: int, regdate: int) -> bool:
         """Return whether the row of this name and `regdate` may be inserted now: on each server, its kick is done.
 
-        Servers with RCON off do not count. Missing kicks are enqueued; the delivery of the last one inserts the row.
+        Missing kicks are enqueued; the delivery of the last one inserts the row.
         """
+        unkicked = self.list_unkicked(username, regdate)
+        for server, is_enqueued in unkicked.items():
+            if not is_enqueued:
+                self._put(KICK_FIRST, username, user_id, "approved", server=server, row_id=regdate)
+        return not unkicked
+
+    def list_unkicked(self, username: str, regdate: int) -> dict[str, bool]:
+        """Return the servers on which no kick for this row is done, and whether one is enqueued; RCON is on there."""
         servers = self._servers()
         if not servers:
-            return True
+            return {}
         keys = {_key_of(KICK_FIRST, username, server): server for server in servers}
         kicks = (
             OutboxEntry.select(OutboxEntry.recipient_key, OutboxEntry.done_at)
@@ -230,15 +238,12 @@ class RconQueue:
             .order_by(OutboxEntry.id)
         )
         done_at = {kick.recipient_key: kick.done_at for kick in kicks}  # of the latest for each server
-        now = self._now()
-        missing = [
-            server
-            for key, server in keys.items()
-            if key not in done_at or (done_at[key] is not None and is_over(done_at[key], _KICK_HOLDS_FOR, now))
-        ]
-        for server in missing:
-            self._put(KICK_FIRST, username, user_id, "approved", server=server, row_id=regdate)
-        return not missing and None not in done_at.values()
+        now, unkicked = self._now(), {}
+        for key, server in keys.items():
+            done = done_at.get(key)
+            if done is None or is_over(done, _KICK_HOLDS_FOR, now):
+                unkicked[server] = done is None and key in done_at
+        return unkicked
 
     def _servers(self) -> list[str]:
         """Return the servers whose console is on."""

@@ -35,7 +35,6 @@ from regsvc.sync.effects import (
     Conflict,
     Effects,
     SyncContext,
-    claim_unverified,
     email_conflict,
     find_real_email,
     state_effects,
@@ -140,7 +139,7 @@ class AccountAction(SyncAction, ABC):
         return None
 
     @classmethod
-    def compare(cls, cases: Cases) -> None:
+    def compare(cls, cases: Cases, context: SyncContext) -> None:
         """Decide what depends on all actions of the kind in a page, once their rows are written."""
 
     @abstractmethod
@@ -191,7 +190,7 @@ class Provision(AccountAction):
 
     def may_write(self, case: Case, context: SyncContext) -> bool:
         """Wait until a player online under this name is kicked: AuthMe would log them in to the new row."""
-        return context.console.may_insert(case.user.username, case.user.id, self._chosen_regdate(case))
+        return context.may_insert(case.user, self._chosen_regdate(case))
 
     def write(self, case: Case, context: SyncContext) -> NewPlayer:
         user = case.user
@@ -239,7 +238,7 @@ class MarkMissing(AccountAction):
     returning: ClassVar = Label(
         "returning", "player whose row is gone is added again", "players whose rows are gone are added again"
     )
-    """The label where the row is inserted again (`rules.returns`)."""
+    """The label where the row is inserted again, in place of that of `Provision`."""
     counter = "removed"
     is_guarded = True
 
@@ -498,10 +497,10 @@ class Merge(RowAction):
         return RowUpdate(self.player, self.to_player) if self.to_player else None
 
     @classmethod
-    def compare(cls, cases: Cases) -> None:
+    def compare(cls, cases: Cases, context: SyncContext) -> None:
         """Decide which of the users get the e-mails of their rows, of which each goes to one user."""
         wanted = {case.user.id: case.action.takes_email for case in cases if case.action.takes_email is not None}
-        claimed = claim_unverified(wanted)
+        claimed = context.claim_unverified(wanted)
         given_up = {case.user.email_key for case in cases if case.user.id in claimed}
         for case in cases:
             case.email = claimed.get(case.user.id)

@@ -7,13 +7,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from peewee import Database, IntegrityError, fn
+from peewee import IntegrityError
 
 from plugin_bridge.authme.players import PlayerRow, locked_hash
 from regsvc.core.clock import from_epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.audit import SQL, SYNC, Audit
-from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, VERIFIED, SyncRecord, User
 from regsvc.sync.actions import LOCKED, REMOVED, Cases, Label, SyncAction
 from regsvc.sync.effects import (
@@ -21,13 +20,12 @@ from regsvc.sync.effects import (
     Conflict,
     Effects,
     SyncContext,
-    claim_unverified,
     email_conflict,
     find_real_email,
     intent_effects,
     state_effects,
 )
-from regsvc.sync.records import UserRecord, base_of, replace_records, tombstone
+from regsvc.sync.records import UserRecord, base_of, tombstone
 from regsvc.users.gates import EndCause
 
 
@@ -60,13 +58,13 @@ class StatusAction(BulkAction):
     request: RowRequest = NO_REQUEST
 
     @classmethod
-    def _change(cls, change: Callable[..., None], cases: Cases) -> Cases:
+    def _change(cls, context: SyncContext, change: Callable[..., None], cases: Cases) -> Cases:
         lacking = {case.user.id for case in cases if case.action.request.needs_password}
-        return cls._let_in(partial(change, lacking_password=lacking), cases)
+        return cls._let_in(context, partial(change, lacking_password=lacking), cases)
 
     @classmethod
-    def _let_in(cls, change: Callable[[list[User]], None], cases: Cases) -> Cases:
-        _change_users(change, cases)
+    def _let_in(cls, context: SyncContext, change: Callable[[list[User]], None], cases: Cases) -> Cases:
+        _change_users(context, change, cases)
         for case in cases:
             case.effects = intent_effects(case.action.request.intent)
         return cases
@@ -79,7 +77,7 @@ class EndBan(StatusAction):
 
     @classmethod
     def apply(cls, context: SyncContext, cases: Cases) -> Cases:
-        return cls._change(context.transitions.end_bans, cases)
+        return cls._change(context, context.transitions.end_bans, cases)
 
 
 class ApplySqlEdit(StatusAction):
@@ -90,7 +88,7 @@ class ApplySqlEdit(StatusAction):
 
     @classmethod
     def apply(cls, context: SyncContext, cases: Cases) -> Cases:
-        return cls._change(context.transitions.apply_sql_edits, cases)
+        return cls._change(context, context.transitions.apply_sql_edits, cases)
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class EndMembership(BulkAction):
     @classmethod
     def apply(cls, context: SyncContext, cases: Cases) -> Cases:
         because = {case.user.id: case.action.because for case in cases}
-        _change_users(lambda users: context.memberships.end(users, because), cases)
+        _change_users(context, lambda users: context.memberships.end(users, because), cases)
         return cases
 
 
@@ -113,12 +111,7 @@ class ForgetIdleness(BulkAction):
 
     @classmethod
     def apply(cls, context: SyncContext, cases: Cases) -> Cases:
-        def forget(users: list[User]) -> None:
-            User.update(lapses_at=None, lapse=None).where(User.id.in_([user.id for user in users])).execute()
-            for user in users:
-                user.lapses_at = user.lapse = None
-
-        _change_users(forget, cases)
+        _change_users(context, context.memberships.forget_lapses, cases)
         return cases
 
 
@@ -130,7 +123,7 @@ class KeepMembership(StatusAction):
 
     @classmethod
     def apply(cls, context: SyncContext, cases: Cases) -> Cases:
-        return cls._let_in(lambda users: context.memberships.renew(users, None, SYNC, is_silent=True), cases)
+        return cls._let_in(context, lambda users: context.memberships.renew(users, None, SYNC, is_silent=True), cases)
 
 
 class ApplyMembershipEdit(StatusAction):
@@ -141,7 +134,7 @@ class ApplyMembershipEdit(StatusAction):
 
     @classmethod
     def apply(cls, context: SyncContext, cases: Cases) -> Cases:
-        return cls._let_in(context.memberships.apply_sql_edits, cases)
+        return cls._let_in(context, context.memberships.apply_sql_edits, cases)
 
 
 class RejectNameConflict(BulkAction):
@@ -155,14 +148,14 @@ class RejectNameConflict(BulkAction):
 
     @classmethod
     def apply(cls, context: SyncContext, cases: Cases) -> Cases:
-        _change_users(context.transitions.reject_name_conflicts, cases)
+        _change_users(context, context.transitions.reject_name_conflicts, cases)
         for case in cases:  # the player registered first: we have no intent for the row, and it stays as it is
             case.effects = state_effects(case.account, "conflict")
         return cases
 
 
-def _change_users(change: Callable[[list[User]], None], cases: Cases) -> None:
-    rows = {row.id: row for row in User.select().where(User.id.in_([case.user.id for case in cases]))}
+def _change_users(context: SyncContext, change: Callable[[list[User]], None], cases: Cases) -> None:
+    rows = {row.id: row for row in context.load_users([case.user for case in cases])}
     change(list(rows.values()))
     for case in cases:
         case.store(replace(case.account, user=UserRecord.from_row(rows[case.user.id])))
@@ -184,7 +177,7 @@ class MarkDeleted(BulkAction):
         for case in cases:
             case.store(replace(case.account, sync_record=tombstone(case.account)))
             case.next = "decide"
-        replace_records(context.database, [(case.key, case.account.sync_record) for case in cases])
+        context.replace_records([(case.key, case.account.sync_record) for case in cases])
         return cases
 
 
@@ -198,19 +191,17 @@ class RevertRename(BulkAction):
 
     @classmethod
     def apply(cls, context: SyncContext, cases: Cases) -> Cases:
-        """Undo the renames; the accounts are loaded again, as their names change."""
-        renamed: dict[int, RevertRename] = {case.action.user.id: case.action for case in cases}
-        if len(renamed) > 1:  # names may have been swapped: each is free before it is given back
-            for user_id in renamed:
-                User.update(username_key=f" {user_id}").where(User.id == user_id).execute()
-        for action in renamed.values():
-            user, key = action.user, action.key
+        """Undo the renames, each once; the accounts are loaded again, as their names change."""
+        renamed, applied = [], {case.action.user.id: case for case in cases}
+        for case in applied.values():
+            user, key = case.action.user, case.action.key
             known = SyncRecord.get_or_none(SyncRecord.username_key == key)
             spellings = (user.username, known.base_realname if known is not None else None)
             username = next((name for name in spellings if name and name.lower() == key), key)
-            User.update(username=username, username_key=key).where(User.id == user.id).execute()
+            renamed.append((user, replace(user, username=username, username_key=key)))
             context.audit.record("sync.edit_refused", SQL, username, {"username": user.username})
-        return []
+        context.rename_users(renamed)
+        return list(applied.values())
 
 
 # --- Adoption ---
@@ -231,8 +222,8 @@ class Adopt(BulkAction):
     def apply(cls, context: SyncContext, cases: Cases) -> Cases:
         """Create the users; another process may have been faster with some."""
         known = [(case.key, None) for case in cases if case.account.sync_record is not None]
-        replace_records(context.database, known)  # tombstones of former users
-        adopted = adopt_each(context.database, context.audit, [case.action for case in cases], context.now())
+        context.replace_records(known)  # tombstones of former users
+        adopted = adopt_each(context, [case.action for case in cases], context.now())
         found = [case for case in cases if case.key in adopted]
         for case in found:
             conflict = adopted[case.key]
@@ -246,26 +237,24 @@ _SINGLE_ENTRIES_UP_TO: Final = 20
 """More adoptions at once than this share one audit entry."""
 
 
-def adopt_each(
-    database: Database, audit: Audit, adoptions: Sequence[Adopt], moment: datetime
-) -> dict[str, Conflict | None]:
+def adopt_each(context: SyncContext, adoptions: Sequence[Adopt], moment: datetime) -> dict[str, Conflict | None]:
     """Adopt every player whose name still has no user, in the caller's transaction.
 
     Returns the new users' names, with a conflict if the e-mail could not be adopted; another process was faster with
     the other names.
     """
     try:
-        with database.atomic():
-            return adopt(database, audit, adoptions, moment)
+        with context.atomic():
+            return adopt(context, adoptions, moment)
     except IntegrityError:
         if len(adoptions) == 1:
             return {}
     middle = len(adoptions) // 2
-    first = adopt_each(database, audit, adoptions[:middle], moment)
-    return first | adopt_each(database, audit, adoptions[middle:], moment)
+    first = adopt_each(context, adoptions[:middle], moment)
+    return first | adopt_each(context, adoptions[middle:], moment)
 
 
-def adopt(database: Database, audit: Audit, adoptions: Sequence[Adopt], moment: datetime) -> dict[str, Conflict | None]:
+def adopt(context: SyncContext, adoptions: Sequence[Adopt], moment: datetime) -> dict[str, Conflict | None]:
     """Create the users with few statements in the caller's transaction, and return their names and conflicts.
 
     None of the names has a sync record. Raises `IntegrityError` if one of them has a user or sync record by now.
@@ -275,25 +264,22 @@ def adopt(database: Database, audit: Audit, adoptions: Sequence[Adopt], moment: 
     adoptions = sorted(adoptions, key=lambda adoption: adoption.player.username)  # as the indexes are
     keys = [adoption.player.username for adoption in adoptions]
     wanted = {a.player.username: a.player.known_email for a in adoptions if a.player.known_email is not None}
-    emails = claim_unverified(wanted)
+    emails = context.claim_unverified(wanted)
     users, records, locked = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
     for adoption in adoptions:
         # an adoption as approved entails nothing, so that no run looks at it again
         mark = moment if adoption.status != APPROVED else None
         users.append(_user_columns(adoption, emails.get(adoption.player.username), moment, mark))
-    newest = User.select(fn.MAX(User.id)).scalar() or 0
-    insert_rows(database, User, users)
-    created = database.execute_sql(f"SELECT username_key, id FROM regsvc_user WHERE id > {newest:d}")  # noqa: S608
-    ids: dict[str, int] = dict(created.fetchall())  # the key's range: quicker than by thousands of names
+    ids = context.insert_users(users)
     for adoption, user in zip(adoptions, users, strict=True):
         key = adoption.player.username
         has_conflict = key in wanted and key not in emails
         record = _record_columns(adoption.player, ids[key], has_conflict, moment) | {"changed_at": user["changed_at"]}
         (locked if adoption.player.is_locked else records).append(record)
-    insert_rows(database, SyncRecord, records)
-    insert_rows(database, SyncRecord, locked)
+    context.insert_records(records)
+    context.insert_records(locked)
     conflicting = [key for key in wanted if key not in emails]
-    _record(audit, adoptions, conflicting)
+    _record(context.audit, adoptions, conflicting)
     return dict.fromkeys(keys, None) | {key: email_conflict(wanted[key]) for key in conflicting}
 
 

@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from peewee import Database, Model
+from peewee import Database, Model, fn
 
-from plugin_bridge.authme.players import Players
+from plugin_bridge.authme.players import Players, RowWrite, WriteResult
 from plugin_bridge.text import UNREADABLE
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, parse_email
@@ -17,7 +18,7 @@ from regsvc.database.audit import SYNC, Audit
 from regsvc.database.bulk import insert_rows, update_rows
 from regsvc.database.models import OPEN, PROVISION, PluginState, Session, SyncRecord, User
 from regsvc.notifications.rcon import Cause, RconQueue
-from regsvc.sync.records import NO_INTENT, Account, SyncValues, UserRecord
+from regsvc.sync.records import NO_INTENT, Account, SyncValues, UserRecord, replace_records
 from regsvc.users.credential_rules import Claimant, grant_unverified
 from regsvc.users.membership import Memberships
 from regsvc.users.password_notices import PasswordChange, PasswordNotices
@@ -40,15 +41,14 @@ class Conflict:
     """Why each side keeps its own, where there are several causes for the field."""
 
 
-def claim_unverified(wanted: Mapping[Claimant, str]) -> dict[Claimant, EmailAddress]:
-    """Return the claimants who get the e-mail of their row, as an address: it is valid, and `grant_unverified`."""
-    found = {claimant: address for claimant, raw in wanted.items() if (address := find_real_email(raw)) is not None}
-    return grant_unverified(found)
-
-
 def email_conflict(raw: str) -> Conflict:
-    """Return the conflict about the e-mail of a row that `claim_unverified` grants nobody."""
+    """Return the conflict about the e-mail of a row that `SyncContext.claim_unverified` grants nobody."""
     return Conflict("email", "both", "invalid" if find_real_email(raw) is None else "taken")
+
+
+def find_real_emails(raw: Mapping[Claimant, str]) -> dict[Claimant, EmailAddress]:
+    """Return the addresses in AuthMe's columns that are valid ones."""
+    return {claimant: address for claimant, text in raw.items() if (address := find_real_email(text)) is not None}
 
 
 def find_real_email(raw: str | None) -> EmailAddress | None:
@@ -176,6 +176,54 @@ class SyncContext:
     def memberships(self) -> Memberships:
         """Ends and renewals of memberships."""
         return Memberships(self.transitions)
+
+    def atomic(self) -> AbstractContextManager[object]:
+        """Return a transaction of our database."""
+        return self.database.atomic()
+
+    def claim_unverified(self, wanted: Mapping[Claimant, str]) -> dict[Claimant, EmailAddress]:
+        """Return the claimants who get the e-mail of their row, as an address: it is valid, and `grant_unverified`."""
+        return grant_unverified(find_real_emails(wanted))
+
+    def may_insert(self, user: UserRecord, regdate: int) -> bool:
+        """Return whether the row of this user and `regdate` may be inserted now (`RconQueue.may_insert`)."""
+        return self.console.may_insert(user.username, user.id, regdate)
+
+    def lock_rows(self, keys: Sequence[str]) -> None:
+        """Lock AuthMe's rows of these names (`Players.lock`)."""
+        self.players.lock(keys)
+
+    def write_rows(self, writes: Sequence[RowWrite]) -> list[WriteResult]:
+        """Write AuthMe's rows (`Players.write_many`)."""
+        return self.players.write_many(writes)
+
+    def load_users(self, records: Sequence[UserRecord]) -> list[User]:
+        """Return these users, for `transitions`."""
+        return list(User.select().where(User.id.in_([record.id for record in records])))
+
+    def insert_users(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+        """Insert users with these columns, and return their ids by `username_key`."""
+        newest = User.select(fn.MAX(User.id)).scalar() or 0
+        insert_rows(self.database, User, rows)
+        created = self.database.execute_sql(f"SELECT username_key, id FROM regsvc_user WHERE id > {newest:d}")  # noqa: S608
+        return dict(created.fetchall())  # the key's range: quicker than by thousands of names
+
+    def insert_records(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert sync records with these columns."""
+        insert_rows(self.database, SyncRecord, rows)
+
+    def replace_records(self, records: Sequence[tuple[str, SyncValues | None]]) -> None:
+        """Replace the sync records of these names with new ones, or with nothing."""
+        replace_records(self.database, records)
+
+    def rename_users(self, renamed: Sequence[tuple[UserRecord, UserRecord]]) -> None:
+        """Write the names of these users, each given as before and as renamed, also where they swap them."""
+        if len(renamed) > 1:  # each is free before it is given back
+            for user, _now in renamed:
+                User.update(username_key=f" {user.id}").where(User.id == user.id).execute()
+        for user, now in renamed:
+            names = {"username": now.username, "username_key": now.username_key}
+            User.update(names).where(User.id == user.id).execute()
 
     def write(self, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
         """Write the effects in the caller's transaction, and return the accounts as they are afterwards.

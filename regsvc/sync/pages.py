@@ -41,6 +41,8 @@ class Scope:
     """Whether a row counts as removed even if the whole table is empty."""
     has_players: bool = True
     """Whether AuthMe's table can be read; if not, only what does not need it is done."""
+    is_told_before: bool = False
+    """Whether what precedes an account's first guarded action is left out of its result."""
 
 
 @dataclass
@@ -113,7 +115,7 @@ class Page:
 
     def _reconcile_once(self, keys: Sequence[str], new: Cases) -> list[str]:
         """Lock the accounts and apply what is due, also the new cases. Returns the names to be loaded again."""
-        with self._context.database.atomic():
+        with self._context.atomic():
             locked = self._loader.load_for_update(keys, with_players=self._scope.has_players) if keys else []
             again = self._apply([*new, *self._due(locked)])
         return again + self._write_promised()
@@ -126,7 +128,7 @@ class Page:
         """
         again: list[str] = []
         rows = [case.key for case in cases if case.account.player and not isinstance(case.action, Adopt)]
-        self._context.players.lock(rows)
+        self._context.lock_rows(rows)
         for _round in range(_MAX_ROUNDS):
             accounts: list[Account] = []
             for kind, group in _by_kind(cases).items():
@@ -180,7 +182,7 @@ class Page:
         if not promised:
             return []
         self._write_rows(promised)
-        with self._context.database.atomic():
+        with self._context.atomic():
             again = self._loader.find_changed([case.account for case in promised])
             accounts: list[Account] = []
             for kind, group in _by_kind([case for case in promised if case.key not in again]).items():
@@ -199,7 +201,7 @@ class Page:
         if not writes:
             return
         failpoints.reach("before player write")
-        results = self._context.players.write_many(writes)
+        results = self._context.write_rows(writes)
         failpoints.reach("after player write")
         for case, result in zip(written, results, strict=True):
             case.result = result
@@ -224,7 +226,7 @@ class Page:
                 done.append(case)
             else:
                 case.next = "load"
-        kind.compare(done)
+        kind.compare(done, self._context)
         for case in done:
             case.effects |= case.action.confirm(case)
         self._record(done)
@@ -259,6 +261,8 @@ class Page:
         for case in cases:
             result = self.results[case.key]
             result.account = None
+            if self._scope.is_told_before and not result.applied and not case.action.is_guarded:
+                continue
             result.applied.append(case.action)
             result.conflicts += case.effects.conflicts
 

@@ -4,6 +4,7 @@ Requests call it for their effects on AuthMe's row before they reply. The sync r
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ from typing import Final
 from peewee import InternalError, OperationalError
 
 from plugin_bridge.authme.players import PlayerRefused, PlayerRow, Players, PlayersUnavailable, locked_hash
+from regsvc.allowlist.planning import PlannedUsers
 from regsvc.auth.hashing import StoredPassword
 from regsvc.config.live import AuthMeRules, LiveConfig
 from regsvc.config.sections import Config
@@ -40,7 +42,7 @@ from regsvc.sync.rules import decide, find_new_hash, has_conflict, password_for_
 log = logging.getLogger(__name__)
 
 _HASH_UNKNOWN: Final = "the password hash is unknown, since it was too long to store with the lock"
-_EVERYTHING: Final = Scope()
+EVERYTHING: Final = Scope()
 
 
 class Reconciler:
@@ -53,6 +55,10 @@ class Reconciler:
         self._operators = operators
         self.is_enabled = context.players.is_enabled
         """Whether there is an AuthMe to sync with."""
+        self.for_list: PlannedUsers | None = None
+        """In a plan: the users that it has changed, where the game's allowlist is kept."""
+        self.unstored = Counter[str]()
+        """By how many a plan has let known `rows` and `users` grow, in memory."""
         self._derived: tuple[AuthMeRules, Policy] | None = None
         self.loader = AccountLoader(context.database, context.players, operators, context.now)
 
@@ -115,7 +121,7 @@ class Reconciler:
         page = Page(self._context, self.loader, self.policy, scope)
         return page.reconcile([account]).get(key) or ReconcileResult(account)
 
-    def reconcile_many(self, accounts: Collection[Account], scope: Scope = _EVERYTHING) -> dict[str, ReconcileResult]:
+    def reconcile_many(self, accounts: Collection[Account], scope: Scope = EVERYTHING) -> dict[str, ReconcileResult]:
         """Reconcile accounts loaded without locks, and return the results as `Page.reconcile` does."""
         return Page(self._context, self.loader, self.policy, scope).reconcile(list(accounts))
 
@@ -127,7 +133,7 @@ class Reconciler:
         try:
             if account.is_player_known and self._context.players.shares_transactions:
                 with self._context.database.atomic():
-                    page = Page(self._context, self.loader, self.policy, _EVERYTHING)
+                    page = Page(self._context, self.loader, self.policy, EVERYTHING)
                     return page.reconcile_locked(account, intended)
         except PlayersUnavailable:
             self._context.write([(account, intended)])
@@ -151,7 +157,7 @@ class Reconciler:
             if not account.is_player_known:  # AuthMe's table may be back
                 return self.reconcile(account.key)
             wanted = apply_in_memory(account, intended, self._context.now())
-            page = Page(self._context, self.loader, self.policy, _EVERYTHING)
+            page = Page(self._context, self.loader, self.policy, EVERYTHING)
             return page.reconcile([wanted]).get(account.key) or ReconcileResult(wanted)
         except (OperationalError, InternalError) as error:
             if not is_retryable(error):
@@ -303,7 +309,7 @@ class Reconciler:
 
     def record_tombstone(self, account: Account) -> Account:
         """Record which row goes with the user about to be deleted. Returns the account without the user."""
-        if not self._context.players.shares_transactions and account.is_player_known:
+        if account.is_player_known and not self._context.players.shares_transactions:
             rows = self._find_rows([account.key])  # the row may have changed while we waited for our own lock
             account = replace(account, player=rows.get(account.key)) if rows is not None else account
         new = tombstone(account) if self.is_enabled else None

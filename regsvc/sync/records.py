@@ -75,6 +75,11 @@ class UserRecord:
         return access_of(self)
 
     @property
+    def applied_access(self) -> str:
+        """The access without a status typed in SQL, as the column `access`."""
+        return access_of(replace(self, status=self.applied_status))
+
+    @property
     def owned_email(self) -> str | None:
         """The address for AuthMe's row; None also for one given without proof, which belongs to nobody."""
         return self.email if self.email_key is not None else None

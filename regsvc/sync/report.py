@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from peewee import Database
 
+from regsvc.allowlist.planning import PlannedUsers
 from regsvc.allowlist.run import ListReport
 from regsvc.core.clock import epoch_ms
 from regsvc.core.i18n import Sentence, join, plural
@@ -46,8 +47,8 @@ class HeldBack:
 
 
 @dataclass
-class PlannedChanges:
-    """Number of changes of a kind that a run would make or hold back, and the names of the first of them."""
+class Changes:
+    """Number of names that a run changes, or would change or hold back, in one way, and the first of the names."""
 
     one: str
     several: str
@@ -79,10 +80,12 @@ class SyncReport:
     """Why AuthMe's table could not be read or written; also among `errors`."""
     is_complete: bool = True
     """False if the process was told to stop first: the next run does the rest."""
-    planned: dict[str, PlannedChanges] = field(default_factory=dict)
-    """What a run would change, by kind (`actions.Label`); empty for a run."""
-    planned_to_hold_back: dict[str, PlannedChanges] = field(default_factory=dict)
-    """What it would hold back, by kind."""
+    changes: dict[str, Changes] = field(default_factory=dict)
+    """What was changed, or would be, by kind (`actions.Label`)."""
+    changes_held_back: dict[str, Changes] = field(default_factory=dict)
+    """Of a plan: what would be changed if nothing were held back, by kind."""
+    for_list: PlannedUsers | None = None
+    """Of a plan: what it starts from on the game's allowlist."""
     restores_players: bool = False
     """Whether rows that are gone are inserted again (`sync.on_player_removed`)."""
     allowlist: ListReport | None = None
@@ -180,11 +183,11 @@ LIST_PLANNED: Final[Mapping[str, tuple[str, str]]] = {
 def describe_plan(report: SyncReport, max_names: int) -> Iterator[str]:
     """Yield lines about a plan: changes, what is held back and what to do about it, conflicts, errors."""
     yield f"{report.scanned:,} players looked at; nothing is written by a plan"
-    yield "A run would change:" if report.planned else "A run would change nothing."
-    yield from _describe_planned(report.planned)
+    yield "A run would change:" if report.changes else "A run would change nothing."
+    yield from _describe_changes(report.changes)
     if report.held_back is not None:
         yield f"It would hold back, as more than {report.held_back.limit} at once:"
-        yield from _describe_planned(report.planned_to_hold_back)
+        yield from _describe_changes(report.changes_held_back)
         yield f"  {advise_on_held_back(report.held_back, restores_players=report.restores_players)}"
     if report.allowlist is not None:
         yield from _describe_list_plan(report.allowlist, max_names)
@@ -201,9 +204,9 @@ def describe_plan(report: SyncReport, max_names: int) -> Iterator[str]:
         yield f"error: and {len(report.errors) - max_names:,} more"
 
 
-def _describe_planned(planned: Mapping[str, PlannedChanges]) -> Iterator[str]:
-    for changes in planned.values():
-        yield f"  {_named((changes.one, changes.several), changes.count, changes.names)}"
+def _describe_changes(changes: Mapping[str, Changes]) -> Iterator[str]:
+    for each in changes.values():
+        yield f"  {_named((each.one, each.several), each.count, each.names)}"
 
 
 def _describe_list_plan(report: ListReport, max_names: int) -> Iterator[str]:

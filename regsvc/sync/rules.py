@@ -18,7 +18,6 @@ from regsvc.database.models import (
     PENDING,
     PRESENT,
     PROVISION,
-    REJECTED,
     UNASKED,
     UNVERIFIED,
     VERIFIED,
@@ -294,13 +293,6 @@ def find_new_hash(account: Account) -> str | None:
     if not player.is_locked:
         return player.hash
     return kept if kept is not None and player.hash == lock_text(kept) else locked_hash(player.hash)
-
-
-def lock_after_adoption(adoption: Adopt, is_operator: bool, policy: Policy) -> actions.Lock | None:
-    """Return the lock that the status of an adopted player entails, or None if the row stays open."""
-    if adoption.status not in (PENDING, REJECTED) or not _locks_unapproved(is_operator, policy):
-        return None
-    return actions.Lock(adoption.player, adoption.status, VERIFIED, "locked")
 
 
 def _locks_unapproved(is_operator: bool, policy: Policy) -> bool:

@@ -28,11 +28,10 @@ from regsvc.database.models import PRESENT, SyncRecord, User
 from regsvc.sync.actions import (
     MarkMissing,
     MarkUnverifiedMissing,
-    Merge,
     Provision,
     SyncAction,
 )
-from regsvc.sync.bulk_actions import Adopt, ApplyMembershipEdit, ApplySqlEdit, EndMembership, RevertRename
+from regsvc.sync.bulk_actions import Adopt, ApplyMembershipEdit, ApplySqlEdit, EndMembership
 from regsvc.sync.candidates import (
     FULL_EVERY,
     Candidates,
@@ -42,12 +41,12 @@ from regsvc.sync.candidates import (
     TableComparison,
     fingerprint,
 )
-from regsvc.sync.effects import Conflict, claim_unverified, email_conflict
+from regsvc.sync.effects import Conflict
 from regsvc.sync.pages import ReconcileResult, Scope
+from regsvc.sync.planning import PlannedReconciler
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account, pages_of
-from regsvc.sync.report import HeldBack, PlannedChanges, RunLog, SyncReport
-from regsvc.sync.rules import decide, lock_after_adoption, returns
+from regsvc.sync.report import Changes, HeldBack, RunLog, SyncReport
 
 
 @dataclass
@@ -56,6 +55,8 @@ class SyncRun:
 
     report: SyncReport
     may_go_on: Callable[[], bool]
+    reconciler: Reconciler
+    """That of a plan works in memory."""
     is_full: bool = False
     is_plan: bool = False
     waiting: dict[str, type[SyncAction]] = field(default_factory=dict)
@@ -67,12 +68,8 @@ class SyncRun:
     """Names with an action that was applied."""
     max_names: int = 0
     """In a plan: how many names of each kind are reported."""
-    returning: set[str] = field(default_factory=set)
-    """In a plan: names whose row is gone, which is recorded, and would be inserted again."""
     planned: set[str] = field(default_factory=set)
     """In a plan: the names looked at, each of which is reported once."""
-    renamed: set[int] = field(default_factory=set)
-    """In a plan: ids of users whose rename in SQL is reported, under their new name or their old one."""
 
     def add_error(self, key: str, error: str) -> None:
         """Report the error, once for each name."""
@@ -90,22 +87,24 @@ class SyncRun:
         if kind.counter is not None:
             setattr(self.report, kind.counter, getattr(self.report, kind.counter) + 1)
 
-    def plan(self, key: str, kind: type[SyncAction], *, is_held_back: bool = False) -> None:
-        """Report a change that a run would make, or that it would hold back."""
-        if not is_held_back:
-            self.count(kind)
-            if key in self.returning:
-                self.count(Provision)
-        label = MarkMissing.returning if key in self.returning else kind.label
-        if label is not None:
-            planned = self.report.planned_to_hold_back if is_held_back else self.report.planned
-            changes = planned.setdefault(label.name, PlannedChanges(label.one, label.several))
+    def _add_changes(self, found: dict[str, Changes], key: str, applied: Sequence[SyncAction]) -> None:
+        """Add the actions applied to a name to changes by kind, each kind once."""
+        labels = dict.fromkeys(action.label for action in applied if action.label is not None)
+        if MarkMissing.label in labels and Provision.label in labels:
+            del labels[Provision.label]
+            labels = dict.fromkeys(MarkMissing.returning if one == MarkMissing.label else one for one in labels)
+        for label in labels:
+            changes = found.setdefault(label.name, Changes(label.one, label.several))
             changes.count += 1
             if len(changes.names) < self.max_names:
                 changes.names.append(key)
 
     def record(self, key: str, result: ReconcileResult) -> None:
         """Report the outcome of the reconciliation of one name."""
+        if self.report.held_back is not None:  # what a plan looks at then is what the guard holds back
+            self._add_changes(self.report.changes_held_back, key, result.applied)
+            return
+        self._add_changes(self.report.changes, key, result.applied)
         for action in result.applied:
             if not isinstance(action, Adopt):  # a million of them would fill the memory
                 self.changed.add(key)
@@ -129,21 +128,22 @@ _OF_USERS: Final = (ApplySqlEdit, ApplyMembershipEdit, EndMembership)
 """Guarded actions on users, who need have no row."""
 
 
-def is_mass_change(kinds: list[type[SyncAction]], limit: ChangeLimit, report: SyncReport, *, is_plan: bool) -> bool:
-    """Return whether guarded actions of these kinds, one for each name, are too many at once for `sync.max_changes`.
+def is_mass_change(run: SyncRun, limit: ChangeLimit) -> bool:
+    """Return whether the guarded actions that wait, one for each name, are too many at once for `sync.max_changes`.
 
     Actions on rows are compared with the number of known rows, those on users alone with the number of all users. Rows
     that AuthMe deletes by itself do not count, however many they are, unless the table is empty. Blocking.
     """
+    kinds, unstored = list(run.waiting.values()), run.reconciler.unstored
     counted = len(kinds) - kinds.count(MarkUnverifiedMissing)
     rows = counted - sum(kind in _OF_USERS for kind in kinds)
     enough = limit.min_rows_for(counted)  # no need to count further
     known = SyncRecord.select(SyncRecord.username_key).where(SyncRecord.presence == PRESENT).limit(enough).count()
-    if report.scanned == 0 and known > 0 and any(issubclass(kind, MarkMissing) for kind in kinds):
+    known += unstored["rows"]
+    if run.report.scanned == 0 and known > 0 and any(issubclass(kind, MarkMissing) for kind in kinds):
         return True
-    if is_plan:
-        known += report.adopted
     users = SyncRecord.select(SyncRecord.username_key).where(SyncRecord.user_id.is_null(False)).limit(enough).count()
+    users += unstored["users"]
     return limit.is_exceeded_by(rows, known) or limit.is_exceeded_by(counted, max(known, users))
 
 
@@ -211,7 +211,8 @@ class SyncRunner:
         """
         report = SyncReport(self._now(), is_enabled=self._reconciler.is_enabled)
         report.restores_players = self._reconciler.policy.on_player_removed == "restore"
-        run = SyncRun(report, may_go_on, is_full, is_plan, max_names=max_names)
+        reconciler = PlannedReconciler(self._reconciler) if is_plan else self._reconciler
+        run = SyncRun(report, may_go_on, reconciler, is_full, is_plan, max_names=max_names)
         started = time.monotonic()
         self._run_log.report_dates(report, is_plan=is_plan, is_full=is_full)
         try:
@@ -227,6 +228,7 @@ class SyncRunner:
             report.is_complete = False
         if report.adopted and report.unavailable is None:
             report.missing_email_column = self._players.find_missing_email_column()
+        report.for_list = reconciler.for_list
         report.duration_ms = round((time.monotonic() - started) * 1000)
         if not is_plan:
             self._run_log.record(report)
@@ -337,48 +339,18 @@ class SyncRunner:
         strange = [name for name in names if not is_findable(name)]
         for name in strange:  # AuthMe itself does not find it reliably
             run.add_conflict(name, Conflict("name", "both", "unfindable"))
-        accounts = self._reconciler.loader.load(list(filter(is_findable, names)) if strange else names, rows)
-        return self._plan(run, accounts) if run.is_plan else self._reconcile(run, accounts, Scope(is_guarded=True))
+        accounts = run.reconciler.loader.load(list(filter(is_findable, names)) if strange else names, rows)
+        return self._reconcile(run, accounts, Scope(is_guarded=True))
 
     def _reconcile_without_players(self, run: SyncRun) -> None:
         """Apply SQL edits and end bans even while AuthMe's table is unavailable."""
         run.waiting.clear()
+        if run.is_plan:
+            run.report.held_back, run.report.changes_held_back = None, {}
         for keys in chain(self._candidates.edited(), self._due(run)):
-            accounts = self._reconciler.loader.load(keys, None)
-            if run.is_plan:
-                self._plan(run, accounts)
-            else:
-                self._reconcile(run, accounts, Scope(is_guarded=True, has_players=False))
-
-    def _plan(self, run: SyncRun, accounts: Sequence[Account]) -> set[str]:
-        """Count what a run would do first for these accounts. Returns the names that are in sync."""
-        policy, in_sync = self._reconciler.policy, set()
-        wanted: dict[str, str] = {}
-        for account in accounts:
-            action = decide(account, policy)
-            if action is None:
-                in_sync.add(account.key)
-            elif isinstance(action, RevertRename) and action.user.id in run.renamed:
-                continue
-            elif action.is_guarded:
-                run.waiting[account.key] = type(action)
-                if isinstance(action, MarkMissing) and returns(account, policy):
-                    run.returning.add(account.key)
-            else:
-                run.plan(account.key, type(action))
-            if isinstance(action, RevertRename):
-                run.renamed.add(action.user.id)
-            elif isinstance(action, Adopt):
-                lock = lock_after_adoption(action, account.is_operator, policy)
-                if lock is not None:
-                    run.waiting[account.key] = type(lock)
-                wanted |= {account.key: email} if (email := action.player.known_email) is not None else {}
-            elif isinstance(action, Merge):
-                for conflict in action.conflicts:
-                    run.add_conflict(account.key, conflict)
-        for key in sorted(wanted.keys() - claim_unverified(wanted).keys()):
-            run.add_conflict(key, email_conflict(wanted[key]))
-        return in_sync
+            left = [key for key in keys if key not in run.changed] if run.is_plan else keys
+            accounts = run.reconciler.loader.load(left, None)
+            self._reconcile(run, accounts, Scope(is_guarded=True, has_players=False))
 
     def _reconcile(self, run: SyncRun, accounts: Sequence[Account], scope: Scope) -> set[str]:
         """Reconcile a page; a name with a problem is reported, and the run goes on. Returns the names in sync before.
@@ -389,7 +361,7 @@ class SyncRunner:
         if not accounts:
             return set()
         try:
-            results = self._reconcile_with_retry(accounts, scope)
+            results = self._reconcile_with_retry(run, accounts, scope)
         except (PeeweeException, AssertionError, Refusal, ValueError) as error:
             if isinstance(error, PeeweeException) and is_unreachable(error):
                 raise
@@ -403,11 +375,13 @@ class SyncRunner:
             run.record(key, result)
         return {account.key for account in accounts} - results.keys()
 
-    def _reconcile_with_retry(self, accounts: Sequence[Account], scope: Scope) -> dict[str, ReconcileResult]:
+    def _reconcile_with_retry(
+        self, run: SyncRun, accounts: Sequence[Account], scope: Scope
+    ) -> dict[str, ReconcileResult]:
         attempt = 1
         while True:
             try:
-                return self._reconciler.reconcile_many(accounts, scope)
+                return run.reconciler.reconcile_many(accounts, scope)
             except PeeweeException as error:
                 if attempt == _TRIES or not is_retryable(error):
                     raise
@@ -418,20 +392,18 @@ class SyncRunner:
         """Apply the guarded actions, or hold back all of them if they are too many."""
         if not run.waiting:
             return
-        kinds, limit = list(run.waiting.values()), self._max_changes
-        if not allow_mass_changes and is_mass_change(kinds, limit, run.report, is_plan=run.is_plan):
-            run.report.held_back = count_held_back(kinds, limit)
-        if run.is_plan:
-            for key, kind in run.waiting.items():
-                run.plan(key, kind, is_held_back=run.report.held_back is not None)
-        if run.is_plan or run.report.held_back is not None:
-            return
-        scope = Scope(accept_empty_table=True, has_players=run.report.unavailable is None)
+        if not allow_mass_changes and is_mass_change(run, self._max_changes):
+            run.report.held_back = count_held_back(list(run.waiting.values()), self._max_changes)
+            if not run.is_plan:
+                return
+            run.reconciler = PlannedReconciler(self._reconciler)  # the plan itself goes on without what is held back
+        has_players = run.report.unavailable is None
+        scope = Scope(accept_empty_table=True, has_players=has_players, is_told_before=run.is_plan)
         for keys in pages_of(list(run.waiting)):
             for key in keys:
                 del run.waiting[key]
             rows = self._players.find_many(keys) if scope.has_players else None
-            self._reconcile(run, self._reconciler.loader.load(keys, rows), scope)
+            self._reconcile(run, run.reconciler.loader.load(keys, rows), scope)
             _stop_if_told(run)
 
 

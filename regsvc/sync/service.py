@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from peewee import Database
 
+from regsvc.allowlist.planning import PlannedAllowlist, PlannedUsers
 from regsvc.allowlist.run import AllowlistRunner, ListReport
 from regsvc.core import errors
 from regsvc.core.errors import Refusal, SyncRunning
@@ -211,10 +212,11 @@ class SyncService:
         return self._worker.run_here(plan, allow_mass_changes=allow_mass_changes)
 
     def _plan(self, *, allow_mass_changes: bool = False, is_full: bool = False, max_names: int = 0) -> SyncReport:
-        options: dict[str, Any] = {"is_plan": True, "allow_mass_changes": allow_mass_changes}
-        report = self._runner.run(is_full=is_full, max_names=max_names, **options)
+        options: dict[str, Any] = {"allow_mass_changes": allow_mass_changes, "max_names": max_names}
+        report = self._runner.run(is_plan=True, is_full=is_full, **options)
         if self._allowlist is not None and self._allowlist.is_on():
-            report.allowlist = self._allowlist.run(**options)
+            planned = PlannedAllowlist(self._allowlist, report.for_list or PlannedUsers())
+            report.allowlist = planned.run(allow_mass_changes=allow_mass_changes)
         return report
 
     def _run_alone(self, allow_mass_changes: bool, is_full: bool) -> SyncReport:

@@ -6,6 +6,7 @@ belongs to the user who verified it first; functions that look for its owner run
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeVar
 
 from plugin_bridge.authme.rules import HostPattern
@@ -169,17 +170,23 @@ def claim(email_key: str, audit: Audit, *, claimant_id: int | None = None) -> No
     audit.record("user.email_changed", Actor(holder.username), holder.username, {"why": "proven by another"})
 
 
-def grant_unverified(wanted: Mapping[Claimant, EmailAddress]) -> dict[Claimant, EmailAddress]:
+def grant_unverified(
+    wanted: Mapping[Claimant, EmailAddress], moved: Mapping[str, int | str | None] = MappingProxyType({})
+) -> dict[Claimant, EmailAddress]:
     """Return the claimants who may have the address that they want, unverified; of two who want the same, the first.
 
     A claimant is a user's id, or the name of a player who has no user yet. As in `may_have`, an address that another
-    user has is granted to none of them.
+    user has is granted to none of them. `moved`: by address, who has it instead of who does in our database.
     """
     if not wanted:
         return {}
     keys = [address.key for address in wanted.values()]
     rows = select_rows(User._meta.database, User, [User.email_key, User.id], User.email_key, keys)
     holder: dict[str, object] = dict(rows)
+    for key in moved.keys() & keys if moved else ():
+        holder.pop(key, None)
+        if moved[key] is not None:
+            holder[key] = moved[key]
     return {
         claimant: address
         for claimant, address in wanted.items()

@@ -19,6 +19,7 @@ from regsvc.core.units import parse_duration
 from regsvc.database.audit import SQL, SYNC, Actor
 from regsvc.database.models import APPROVED, ENDED, User
 from regsvc.http.messages import to_reply
+from regsvc.notifications.mail.queue import UserMail
 from regsvc.notifications.rcon import Decided
 from regsvc.users.gates import EndCause, find_membership_edit, membership
 from regsvc.users.transitions import Transitions, columns_of_new_membership
@@ -147,8 +148,7 @@ class Memberships:
             self._write(group, {"ended_because": cause, "ended_at": moment, "lapses_at": None, "lapse": None})
         self._record("membership.ended", users, by, lambda user: {"because": user.ended_because})
         self._announce("ended", users, is_open=False)
-        for user in users:
-            self.transitions.mail_queue.send(user, "membership_ended")
+        self._mail(users, "membership_ended")
 
     def renew(self, users: Sequence[User], until: datetime | None, by: Actor, *, is_silent: bool = False) -> None:
         """Let memberships last until a moment; None: without end. Those that have ended begin anew.
@@ -163,8 +163,8 @@ class Memberships:
         self._record("membership.renewed", ended, by, lambda user: detail)
         self._record("membership.set", others, by, lambda user: detail)
         self._announce("renewed", ended, is_open=True)
-        for user in [] if is_silent else users:
-            self.transitions.mail_queue.send(user, "membership_renewed")
+        if not is_silent:
+            self._mail(users, "membership_renewed")
 
     def renew_as_usual(self, users: Sequence[User], by: Actor) -> None:
         """Renew memberships for as long as an approval lasts that says nothing else."""
@@ -187,20 +187,30 @@ class Memberships:
         for until, group in renewed.items():
             self.renew(group, until, SQL, is_silent=True)
 
+    def forget_lapses(self, users: Sequence[User]) -> None:
+        """Forget that memberships lapse by themselves."""
+        self._write(users, {"lapses_at": None, "lapse": None})
+
     def _write(self, users: Sequence[User], columns: Mapping[str, Any]) -> None:
         """Write columns of users; an end typed in SQL is applied with them."""
         if not users:
             return
-        ids = [user.id for user in users]
-        is_approved = (User.status == APPROVED) & (User.applied_status == APPROVED)
-        applied: Any = User.update({"applied_until": User.member_until, **columns})
-        if applied.where(User.id.in_(ids) & is_approved).execute() < len(ids):
-            raise WrongStatus(next((user.status for user in users if user.status != APPROVED), APPROVED))
+        self._store(users, columns)
         for user in users:
             user.__data__.update({"applied_until": user.member_until, **columns})
 
+    def _store(self, users: Sequence[User], columns: Mapping[str, Any]) -> None:
+        is_approved = (User.status == APPROVED) & (User.applied_status == APPROVED)
+        applied: Any = User.update({"applied_until": User.member_until, **columns})
+        if applied.where(User.id.in_([user.id for user in users]) & is_approved).execute() < len(users):
+            raise WrongStatus(next((user.status for user in users if user.status != APPROVED), APPROVED))
+
     def _record(self, action: str, users: Sequence[User], by: Actor, detail: Any) -> None:
         self.transitions.audit.record_all(by, [(action, user.username, detail(user) or None) for user in users])
+
+    def _mail(self, users: Sequence[User], mail: UserMail) -> None:
+        for user in users:
+            self.transitions.mail_queue.send(user, mail)
 
     def _announce(self, event: str, users: Sequence[User], *, is_open: bool) -> None:
         """Tell webhooks, consoles and the game's list of memberships that have ended, or begun anew."""
@@ -209,4 +219,25 @@ class Memberships:
             for user in users:
                 it.webhook.enqueue(f"membership_{event}", user.username, user.status)  # type: ignore[arg-type]
         it.console.on_decisions([Decided(event, u.username, u.id, u.language, u.platform) for u in users])
-        it.note_for_list([(user.username, user.id, APPROVED if is_open else ENDED) for user in users])
+        self._note_for_list(users, is_open=is_open)
+
+    def _note_for_list(self, users: Sequence[User], *, is_open: bool) -> None:
+        access = APPROVED if is_open else ENDED
+        self.transitions.note_for_list([(user.username, user.id, access) for user in users])
+
+
+@dataclass(frozen=True)
+class PlannedMemberships(Memberships):
+    """Memberships of the `User` objects given alone: nothing is stored or announced."""
+
+    def _store(self, users: Sequence[User], columns: Mapping[str, Any]) -> None:
+        pass
+
+    def _record(self, action: str, users: Sequence[User], by: Actor, detail: Any) -> None:
+        pass
+
+    def _mail(self, users: Sequence[User], mail: UserMail) -> None:
+        pass
+
+    def _announce(self, event: str, users: Sequence[User], *, is_open: bool) -> None:
+        self._note_for_list(users, is_open=is_open)

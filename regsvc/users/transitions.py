@@ -383,7 +383,7 @@ class Transitions:
             records.append(("sync.edit_refused", user.username, detail))
             groups[user.status, user.applied_status].append(user)
         for (_, applied_status), group in groups.items():
-            _update(group, {"status": applied_status})
+            self._update(group, {"status": applied_status})
         for user in users:
             user.status = user.applied_status
         self.audit.record_all(by, records)
@@ -402,13 +402,24 @@ class Transitions:
             groups[user.status, user.applied_status, decision.ends_sessions, differing].append(user)
         for (_status, _applied, ends_sessions, differing), group in groups.items():
             ended = {"token_generation": User.token_generation + 1} if ends_sessions else {}
-            _update(group, dict(differing) | ended)
+            self._update(group, dict(differing) | ended)
         for (_status, _applied, ends_sessions, differing), group in groups.items():
             for user in group:
                 user.token_generation += ends_sessions
                 for name, value in differing:
                     setattr(user, name, value)
         self._record(decisions, by, moment)
+
+    def _update(self, users: Sequence[User], changes: dict[str, Any]) -> None:
+        """Change users who have the same status. Raises `WrongStatus` or `UserNotFound` unless all are as loaded."""
+        first, ids = users[0], [user.id for user in users]
+        is_as_loaded = (User.status == first.status) & (User.applied_status == first.applied_status)
+        if User.update(changes).where(User.id.in_(ids) & is_as_loaded).execute() == len(ids):
+            return
+        found = [row.status for row in User.select(User.status).where(User.id.in_(ids))]
+        if len(found) < len(ids):
+            raise UserNotFound
+        raise WrongStatus(next((status for status in found if status != first.status), first.status))
 
     def _record(
         self, decisions: Sequence[_Decision], by: Actor, moment: datetime, chat: Mapping[str, str] | None = None
@@ -522,6 +533,30 @@ def columns_of_new_membership(until: datetime | None, moment: datetime) -> dict[
     return _NO_MEMBERSHIP | {"member_until": ends_at, "applied_until": ends_at, **begun}
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlannedTransitions(Transitions):
+    """Transitions of the `User` objects given alone: nothing is stored or announced. Its `audit` is a silent one."""
+
+    decided: list[tuple[str, int | None, str | None]]
+    """Gets what would be noted for the game's allowlist: names, ids, statuses."""
+
+    def record_deletions(self, realnames: Mapping[str, str | None]) -> None:
+        """Note the deletions for the game's allowlist."""
+        self.note_for_list([(key, None, None) for key in realnames])
+
+    def _update(self, users: Sequence[User], changes: dict[str, Any]) -> None:
+        pass
+
+    def _record(
+        self, decisions: Sequence[_Decision], by: Actor, moment: datetime, chat: Mapping[str, str] | None = None
+    ) -> None:
+        self.note_for_list([(it.user.username, it.user.id, it.target) for it in decisions])
+
+    def note_for_list(self, decided: Sequence[tuple[str, int | None, str | None]]) -> None:
+        if self.gates.keeps_list():
+            self.decided.extend(decided)
+
+
 def _mail_after_ban(decision: _Decision) -> UserMail:
     is_on_time, needs_password = decision.details.is_on_time, decision.details.needs_password
     if decision.target != APPROVED:
@@ -548,18 +583,6 @@ def _decide(user: User, name: str, target: str, details: DecisionDetails) -> _De
     if user.status not in TRANSITIONS[name].sources:
         raise WrongStatus(user.status)
     return _Decision(user, name, user.status, target, details)
-
-
-def _update(users: Sequence[User], changes: dict[str, Any]) -> None:
-    """Change users who have the same status. Raises `WrongStatus` or `UserNotFound` unless all are still as loaded."""
-    first, ids = users[0], [user.id for user in users]
-    is_as_loaded = (User.status == first.status) & (User.applied_status == first.applied_status)
-    if User.update(changes).where(User.id.in_(ids) & is_as_loaded).execute() == len(ids):
-        return
-    found = [row.status for row in User.select(User.status).where(User.id.in_(ids))]
-    if len(found) < len(ids):
-        raise UserNotFound
-    raise WrongStatus(next((status for status in found if status != first.status), first.status))
 
 
 def _write_reviews(

@@ -118,7 +118,7 @@ def test_too_many_ends_at_once_wait_for_a_person(services: ServiceHarness) -> No
         set_membership(services, name, Term(duration=MONTH))
     services.clock.advance(days=300)
     plan = services.plan()
-    assert plan.planned_to_hold_back["locked"].count == 30
+    assert plan.changes_held_back["locked"].count == 30
     report = services.sync()
     assert report.held_back is not None
     assert report.held_back.locked == 30

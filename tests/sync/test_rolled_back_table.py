@@ -144,7 +144,7 @@ def test_it_was_not_meant_and_there_is_no_newer_backup(adopted: ServiceHarness) 
     adopted.restart(sync__on_player_removed="restore")
     planned = adopted.plan(max_names=2)
     assert planned.removed == planned.provisioned == 0
-    assert planned.planned_to_hold_back["returning"].count == 100
+    assert planned.changes_held_back["returning"].count == 100
     told = "\n".join(describe_plan(planned, 2))
     assert "100 players whose rows are gone are added again: player0000, player0001 and 98 more" in told
     assert 'set sync.on_player_removed = "respect"' in told

@@ -31,7 +31,7 @@ from regsvc.sync.bulk_actions import (
     StatusAction,
 )
 from regsvc.sync.records import Account, SyncValues
-from regsvc.sync.rules import decide, lock_after_adoption
+from regsvc.sync.rules import decide
 from tests.support.accounts import (
     FIRST_START,
     GAME,
@@ -400,16 +400,6 @@ def test_the_adopted_name_is_the_real_one_if_it_is_the_same_name(realname: str, 
 
 def test_a_row_whose_name_is_not_in_lower_case_is_nobodys() -> None:
     assert decided(account(None, None, row(username="Alice"))) is None
-
-
-def test_what_follows_from_the_status_a_player_is_adopted_with() -> None:
-    def lock(status: str, is_operator: bool = False, **wanted: Any) -> Lock | None:
-        return lock_after_adoption(Adopt(row(), "Alice", status), is_operator, policy(**wanted))
-
-    assert lock("pending") == Lock(row(), "pending", "verified", "locked")
-    assert lock("approved") is None
-    assert lock("pending", is_operator=True) is None
-    assert lock("pending", unapproved_players="report") is None
 
 
 # --- edits in SQL ---

@@ -43,7 +43,7 @@ def delete_rows(services: ServiceHarness, pattern: str) -> int:
 def test_unverified_players_whom_authme_deletes_by_itself_are_believed_gone(services: ServiceHarness) -> None:
     services.clock.advance(minutes=11)
     assert delete_rows(services, "bot%") == 30
-    assert services.plan().planned["missing"].count == 30
+    assert services.plan().changes["missing"].count == 30
     report = services.sync()
     assert (report.removed, report.held_back) == (30, None)
     assert services.player("bot29").presence == "gone"
