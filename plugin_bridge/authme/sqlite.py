@@ -1,4 +1,8 @@
-"""AuthMe's table in its own SQLite file: opened, never created."""
+"""AuthMe's table in its own SQLite file: opened, never created.
+
+SQLite stores any value in any column: texts that are not UTF-8, blobs, numbers and dates as text. Java reads all of
+them, and so do we: bytes that are not UTF-8 become U+FFFD, as in AuthMe. Comparisons use the value as it was read.
+"""
 
 import os
 import sqlite3
@@ -13,11 +17,10 @@ from time import monotonic
 from typing import Any, Final, cast
 from urllib.parse import quote
 
-from peewee import DatabaseError
+from peewee import DatabaseError, SqliteDatabase
 from peewee import __exception_wrapper__ as translating_exceptions  # type: ignore[attr-defined]
 
 from plugin_bridge.authme.config import ColumnNames
-from plugin_bridge.authme.lenient_sqlite import LenientSqlite, is_exactly
 from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable, WriteResult
 from plugin_bridge.authme.table import (
     NUMBERS,
@@ -25,6 +28,8 @@ from plugin_bridge.authme.table import (
     PlannedWrite,
     TableLayout,
     Value,
+    as_number,
+    as_text,
     player_rows,
     refusal,
     write_alone,
@@ -36,6 +41,29 @@ _MAX_SECONDS: Final = 0.02
 """A transaction ends after this time: AuthMe writes for the server's main thread, which waits."""
 
 _PAGES_SORTED: Final = 10
+
+
+class LenientSqlite(SqliteDatabase):
+    """Connection to an SQLite file that another program owns."""
+
+    def __init__(self, uri: str, busy_timeout: float) -> None:
+        super().__init__(uri, uri=True, timeout=busy_timeout)
+        self.register_function(as_text, "as_text", 1)
+        self.register_function(as_number, "as_number", 1)
+
+    def _connect(self) -> Any:
+        connection = super()._connect()  # type: ignore[misc]
+        connection.text_factory = as_text
+        return connection
+
+
+def is_exactly(column: str, is_number: bool, value: str | int | None) -> str:
+    """Return a condition, with one parameter, for whether a column would be read as this value, NULL included."""
+    if is_number:
+        return f"as_number(CASE WHEN typeof({column}) = 'text' THEN CAST({column} AS BLOB) ELSE {column} END) IS ?"
+    if isinstance(value, str) and UNREADABLE in value:
+        return f"as_text(CAST({column} AS BLOB)) IS ?"
+    return f"CAST({column} AS TEXT) IS ?"
 
 
 class SqliteWriter:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
+from operator import methodcaller
 from typing import Any, Final
 
 from peewee import Database, DatabaseError, DataError, IntegrityError, InternalError, OperationalError
 
 from plugin_bridge.authme.config import ColumnNames
-from plugin_bridge.authme.lenient_sqlite import as_number, as_text
 from plugin_bridge.authme.players import (
     LOCK_PREFIX,
     Addresses,
@@ -249,6 +249,23 @@ def player_rows(rows: Iterable[Sequence[Any]], lock_group: int | None = None) ->
         for (plain, read), column in zip(_READERS, zip(*rows, strict=True), strict=False)  # no rows: no columns
     ]
     return list(map(PlayerRow, *columns, repeat(lock_group))) if columns else []
+
+
+as_text: Final[Callable[[bytes], str]] = methodcaller("decode", "utf-8", "replace")
+"""Decodes UTF-8, with U+FFFD for invalid bytes."""
+
+_LARGEST: Final = (1 << 63) - 1  # of a BIGINT
+
+
+def as_number(raw: object) -> int | None:
+    """Return a column's value as a number; None if it is not one, or too large to be stored."""
+    if raw is None:
+        return None
+    try:
+        number = int(as_text(raw) if isinstance(raw, bytes) else raw)  # type: ignore[call-overload]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if -_LARGEST <= number <= _LARGEST else None
 
 
 def text_of(value: Any) -> str | None:

@@ -14,7 +14,6 @@ from peewee import Database
 
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.auth.entitlement import EndCause, Entitlements, OpenThing, Origin, require_active_token
-from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.core import errors
 from regsvc.core.clock import Clock
 from regsvc.core.errors import (
@@ -207,15 +206,12 @@ INVITATION_REFUSALS: Final = (
 )
 
 
-@ROUTES.add("POST", "/api/invitation/check", PUBLIC, *INVITATION_REFUSALS, errors.RateLimited)
-async def check_invitation(
-    call: Call, status_limits: StatusRateLimits, invitations: Invitations, *, invitation: InvitationToken
-) -> InvitationReply:
+@ROUTES.add("POST", "/api/invitation/check", PUBLIC, *INVITATION_REFUSALS, errors.RateLimited, has_status_limit=True)
+async def check_invitation(call: Call, invitations: Invitations, *, invitation: InvitationToken) -> InvitationReply:
     """Show what an invitation grants, before registering with it. Uses up nothing.
 
     InvitationQuery: The token of an invitation: the part of its link after `#invite=`.
     """
-    status_limits.hit(call.address)
     found = await call.run(invitations.find, invitation)
     # who has a shell on the host's machine is nobody else's business
     made_by = call.config.server.name if "cli:" in found.made_by else found.made_by

@@ -381,15 +381,22 @@ class MemoryLimits:
     def hit_all(self, checks: Sequence[LimitCheck]) -> None:
         """Count one hit for several subjects: all are counted, or none."""
         now = self._now()
-        _refuse_until(max((self._wait(check, now) for check in checks), default=0))
-        for scope, subject, limits in checks:
-            if limits:
-                self._count(hash_key(scope, subject), limits, now)
+        keyed = [(hash_key(scope, subject), limits) for scope, subject, limits in checks if limits]
+        _refuse_until(max([0, *(self._wait(key, limits, now) for key, limits in keyed)]))
+        for key, limits in keyed:
+            windows = self._windows.setdefault(key, {})
+            self._windows.move_to_end(key)
+            for period in {limit.period for limit in limits}:
+                window = windows.get(period)
+                if window is None or not _is_current(window.ends_at, period, now):
+                    windows[period] = _Window(now + period, 1)
+                else:
+                    window.hits += 1
         self._evict(now)
 
     def check(self, scope: str, subject: str, limits: Sequence[RateLimit]) -> None:
         """Raise `RateLimited` if a limit is used up, without counting."""
-        _refuse_until(self._wait((scope, subject, limits), self._now()))
+        _refuse_until(self._wait(hash_key(scope, subject), limits, self._now()))
 
     def clear(self, scope: str, subject: str) -> None:
         """Forget the hits of this subject, if there are any."""
@@ -411,25 +418,15 @@ class MemoryLimits:
         """The number of subjects in memory."""
         return len(self._windows)
 
-    def _wait(self, check: LimitCheck, now: datetime) -> int:
-        scope, subject, limits = check
-        windows = self._windows.get(hash_key(scope, subject), {})
+    def _wait(self, key: bytes, limits: Sequence[RateLimit], now: datetime) -> int:
+        """Return the seconds until these limits accept the next hit; 0: now."""
+        windows = self._windows.get(key, {})
         waits = [0]
         for limit in limits:
             window = windows.get(limit.period)
             if window and window.hits >= limit.hits and _is_current(window.ends_at, limit.period, now):
                 waits.append(_seconds_until(window.ends_at, now))
         return max(waits)
-
-    def _count(self, key: bytes, limits: Sequence[RateLimit], now: datetime) -> None:
-        windows = self._windows.setdefault(key, {})
-        self._windows.move_to_end(key)
-        for period in {limit.period for limit in limits}:
-            window = windows.get(period)
-            if window is None or not _is_current(window.ends_at, period, now):
-                windows[period] = _Window(now + period, 1)
-            else:
-                window.hits += 1
 
     def _evict(self, now: datetime) -> None:
         """Evict from the least recently used end: windows that are over, and those beyond `max_keys`."""

@@ -95,19 +95,11 @@ class SharedLookup(Generic[K, V]):
             while self._waiting:
                 for _turn in ("answers", "requests"):
                     await asyncio.sleep(0)
-                if batch := self._take_batch():
+                oldest = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._max_batch))]
+                if batch := [(key, answer) for key, answer in oldest if not answer.done()]:  # but those cancelled
                     await self._answer(batch)
         finally:
             self._answering = None
-
-    def _take_batch(self) -> list[tuple[K, "asyncio.Future[V | None]"]]:
-        """Take the look-ups that waited longest, but for those whose caller has been cancelled."""
-        batch: list[tuple[K, asyncio.Future[V | None]]] = []
-        while self._waiting and len(batch) < self._max_batch:
-            key, answer = self._waiting.popleft()
-            if not answer.done():
-                batch.append((key, answer))
-        return batch
 
     async def _answer(self, batch: Sequence[tuple[K, "asyncio.Future[V | None]"]]) -> None:
         """Answer a batch by one call; its error is the answer to each."""

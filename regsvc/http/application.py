@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 from tornado.http1connection import HTTP1Connection, is_transfer_encoding_chunked
 from tornado.httputil import (
@@ -25,7 +25,7 @@ from regsvc.core.errors import BodyTooLarge, Category, HeadersTooLarge, Malforme
 from regsvc.http.call import BaseHandler, Call, Rule, ServingApplication, printable_path
 from regsvc.http.connections import Connections
 from regsvc.http.hops import is_relayed
-from regsvc.http.route import ADMIN, SMALL_BODY, Features, Route
+from regsvc.http.route import ADMIN, SMALL_BODY, Access, Features, Route
 
 MAX_DISCARDED_BYTES = 1024 * 1024
 
@@ -104,25 +104,10 @@ class ApiApplication(ServingApplication):
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return IncomingRequest(self, server_conn, request_conn)
 
-    def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> Any:
-        """Find the handler of an API path in one step; Tornado tries the patterns of all pages one by one."""
-        is_legacy = self.live.current.http.legacy_status
-        routes = self._find_routes(request, is_legacy=is_legacy)
-        if routes is None:
-            return super().find_handler(request, **kwargs)
-        return self.get_handler_delegate(request, Call, {"routes": routes})
-
-    def _find_routes(self, request: HTTPServerRequest, *, is_legacy: bool) -> dict[str, Route] | None:
-        """Return the routes of an API path by method, with or without a slash at its end; None for another path."""
-        known = self._by_path[is_legacy]
-        return known.get(request.path) or known.get(request.path.removesuffix("/"))
-
-    def max_body(self, request: HTTPServerRequest) -> int:
-        """Return the size of the largest body that a method of a path takes."""
-        config = self.live.current.http
-        route = (self._find_routes(request, is_legacy=config.legacy_status) or {}).get(str(request.method))
-        takes_large_ones = route is not None and (route.has_large_body or route.access is ADMIN)
-        return config.max_body if takes_large_ones else min(SMALL_BODY, config.max_body)
+    def find_routes(self, path: str) -> dict[str, Route]:
+        """Return the routes of an API path by method, with or without a slash at its end; empty for another path."""
+        known = self._by_path[self.live.current.http.legacy_status]
+        return known.get(path) or known.get(path.removesuffix("/"), {})
 
     def log_request(self, handler: RequestHandler) -> None:
         """Log one line per request, without the query: it may name users. Count it.
@@ -130,14 +115,15 @@ class ApiApplication(ServingApplication):
         Probes that succeed have theirs at "debug", and a client has no more than `MAX_LINES` a minute.
         """
         request, status, seconds = handler.request, handler.get_status(), handler.request.request_time()
-        is_probe = isinstance(handler, Call) and handler.is_probe
+        is_probe = isinstance(handler, Call) and handler.route is not None and handler.route.access is Access.PROBE
         level = logging.DEBUG if is_probe and status < _LOWEST_FAILURE else logging.INFO
         if access_log.isEnabledFor(level) and self._may_log(str(request.remote_ip)):
             request_id = handler.request_id if isinstance(handler, BaseHandler) else "-"
             facts = (request.remote_ip, request.method, printable_path(request), status, seconds * 1000, request_id)
             access_log.log(level, "%s %s %s %d %.1fms request=%s", *facts)
+        path = request.path if request.path in self._paths else request.path.removesuffix("/")
         # unknown paths would make a metric each
-        route = next((path for path in (request.path, request.path.removesuffix("/")) if path in self._paths), "other")
+        route = path if path in self._paths else "other"
         method = str(request.method) if request.method in handler.SUPPORTED_METHODS else "other"
         self.metrics.count_request(route, method, status, seconds)
 
@@ -179,8 +165,12 @@ class IncomingRequest(HTTPMessageDelegate):
             self._request = self._make_request(self._start_line)
         except HTTPInputError:
             return self._refuse_malformed()
-        self._max_body = self._application.max_body(self._request)
-        if not self._application.connections.begin_request(self._stream, str(self._request.remote_ip)):
+        application = self._application
+        routes, http = application.find_routes(self._request.path), application.live.current.http
+        route = routes.get(self._start_line.method)
+        takes_large_body = route is not None and (route.has_large_body or route.access is ADMIN)
+        self._max_body = http.max_body if takes_large_body else min(SMALL_BODY, http.max_body)
+        if not application.connections.begin_request(self._stream, str(self._request.remote_ip)):
             return self._refuse(Overloaded())
         lines = sum(len(name) + len(value) + 4 for name, value in headers.get_all())
         line = self._start_line
@@ -188,7 +178,10 @@ class IncomingRequest(HTTPMessageDelegate):
             return self._refuse(HeadersTooLarge(max_bytes=MAX_HEADER_BYTES))
         if length > self._max_body:
             return self._refuse(BodyTooLarge(max_bytes=self._max_body))
-        self._delegate = self._application.find_handler(self._request)
+        if routes:  # past Tornado's search, which tries the patterns of all pages one by one
+            self._delegate = application.get_handler_delegate(self._request, Call, {"routes": routes})
+        else:
+            self._delegate = application.find_handler(self._request)
         return self._delegate.headers_received(start_line, headers)
 
     async def data_received(self, chunk: bytes) -> None:

@@ -25,7 +25,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ClassVar, Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -35,6 +35,7 @@ from tornado.web import Application, HTTPError, RequestHandler
 
 from regsvc.auth.api_tokens import API_TOKEN_PREFIX, ApiTokens
 from regsvc.auth.entitlement import Principal
+from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
@@ -42,7 +43,6 @@ from regsvc.core.addresses import Caller, VerifiedSession, limit_key
 from regsvc.core.errors import (
     Category,
     InternalServerError,
-    InvalidField,
     MalformedRequest,
     MethodNotAllowed,
     Refusal,
@@ -57,7 +57,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.engine import ListWorker, Worker
 from regsvc.http.hops import HopWatch
 from regsvc.http.kept_replies import KEY_HEADER, ONLY_REPLAY_HEADER, Attempt, KeptReplies
-from regsvc.http.messages import Reply, Request, convert, convert_query, parse_object
+from regsvc.http.messages import Reply, convert, convert_query, parse_object
 from regsvc.http.metrics import HttpMetrics
 from regsvc.http.route import Access, Features, Route
 
@@ -76,7 +76,7 @@ SECURITY_HEADERS = {
 STRICT_TRANSPORT_SECURITY = "max-age=31536000"
 """Sent where players reach us by https; browsers ignore it elsewhere. Subdomains are not ours to decide on."""
 
-_NOTHING: Final = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+NOTHING_ALLOWED: Final = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 """Content security policy of what is no page."""
 
 PREFLIGHT_HEADERS = {
@@ -95,7 +95,7 @@ _FAST: Final = 4  # of 9
 _LONGEST_LOGGED_PATH = 200
 
 OF_EVERY_CALL: Final[frozenset[type]] = frozenset(
-    (LiveConfig, Translations, Worker, ListWorker, Sessions, ApiTokens, HttpMetrics)
+    (LiveConfig, Translations, Worker, ListWorker, Sessions, ApiTokens, StatusRateLimits, HttpMetrics)
 )
 """Features that each call takes, whatever its route."""
 
@@ -113,7 +113,7 @@ class ServingApplication(Application):
         self.live, self.translations = features.of_class(LiveConfig), features.of_class(Translations)
         self.worker, self.list_worker = features.of_class(Worker), features.of_class(ListWorker)
         self.sessions, self.api_tokens = features.of_class(Sessions), features.of_class(ApiTokens)
-        self.metrics = features.of_class(HttpMetrics)
+        self.status_limits, self.metrics = features.of_class(StatusRateLimits), features.of_class(HttpMetrics)
         self.hops = HopWatch(self.live)
         self.kept_replies = KeptReplies()
         self.is_stopping = False
@@ -149,6 +149,9 @@ class BaseHandler(RequestHandler):
     """Base of API handlers and pages: security headers, a request id, quiet logs."""
 
     application: ServingApplication
+    content_type: ClassVar[str] = "text/html; charset=UTF-8"
+    content_security_policy: ClassVar[str] = ""
+    """That of all replies; "": none."""
 
     def __init__(self, application: ServingApplication, request: HTTPServerRequest, **kwargs: Any) -> None:
         self.live, self.translations = application.live, application.translations
@@ -174,22 +177,20 @@ class BaseHandler(RequestHandler):
 
     def clear(self) -> None:
         """Begin a reply anew, as Tornado does, but past its checks: nothing here is text of which we know nothing."""
-        self._headers = HTTPHeaders()
-        for name, value in self.default_headers().items():
-            self._headers[name] = value
-        self._write_buffer = []
-        self.set_status(HTTPStatus.OK)
-
-    def default_headers(self) -> dict[str, str]:
-        """Return the headers that each reply begins with."""
-        headers = {"Content-Type": "text/html; charset=UTF-8", "Date": _http_date(int(time.time()))}
-        headers |= SECURITY_HEADERS
+        headers = self._headers = HTTPHeaders()
+        headers["Content-Type"], headers["Date"] = self.content_type, _http_date(int(time.time()))
+        for name, value in SECURITY_HEADERS.items():
+            headers[name] = value
         headers["X-Request-ID"] = self.request_id
         if self.config.server.base_url.startswith("https:"):
             headers["Strict-Transport-Security"] = STRICT_TRANSPORT_SECURITY
         if self.application.is_stopping:
             headers["Connection"] = "close"
-        return headers
+        if self.content_security_policy:
+            headers["Content-Security-Policy"] = self.content_security_policy
+        self.set_default_headers()
+        self._write_buffer = []
+        self.set_status(HTTPStatus.OK)
 
     def finish_with(self, content: bytes) -> None:
         """Finish with a body that many replies share; no copy of it waits for a client that reads slowly."""
@@ -226,21 +227,20 @@ def printable_path(request: HTTPServerRequest) -> str:
 class Call(BaseHandler):
     """Handler of all paths under `/api`, the unknown ones included."""
 
+    content_type = "application/json; charset=utf-8"
+    content_security_policy = NOTHING_ALLOWED
     session: VerifiedSession | None = None
     """The session of the request's access token, or None if it carried none."""
     _attempt: Attempt | None = None
+    route: Route | None
+    """The route of the path and the method; None: there is none."""
     on_disconnect: Callable[[], None] | None = None
     """Called when the client has disconnected before the answer was complete."""
 
     def initialize(self, routes: Mapping[str, Route]) -> None:
         """Set up the handler; `routes` are those of this path by method."""
         self._routes = routes
-        self._route = routes.get("GET" if self.request.method == "HEAD" else str(self.request.method))
-
-    @property
-    def is_probe(self) -> bool:
-        """Whether the route is asked all the time, by programs that watch this process."""
-        return self._route is not None and self._route.access is Access.PROBE
+        self.route = routes.get("GET" if self.request.method == "HEAD" else str(self.request.method))
 
     # --- For the functions of routes ---
 
@@ -263,7 +263,7 @@ class Call(BaseHandler):
 
         Raises RuntimeError on any other route, where admin rights were not checked: that is a bug.
         """
-        if self._route is None or self._route.access is not Access.ADMIN or self.session is None:
+        if self.route is None or self.route.access is not Access.ADMIN or self.session is None:
             raise RuntimeError("the route table does not keep this path for admins")
         return self.session
 
@@ -276,9 +276,9 @@ class Call(BaseHandler):
         ends_at = admin.expires_at if is_token else None
         actor = Actor(admin.username, self.caller.address)
         made_by = Principal(actor, admin.rights, name, ends_at, admin.token_id, admin.has_second_factor)
-        if not is_token or self._route is None:
+        if not is_token or self.route is None:
             return made_by  # a session was looked up for this very request, by the same rule
-        require = partial(self.application.api_tokens.require_current, admin, self._route.permission)
+        require = partial(self.application.api_tokens.require_current, admin, self.route.permission)
         return replace(made_by, require_current=require)
 
     @cached_property
@@ -301,16 +301,12 @@ class Call(BaseHandler):
         accepted = self.request.headers.get("Accept-Language")
         return negotiate_language(known, requested, accepted, self.config.server.language)
 
-    @property
-    def address(self) -> str:
-        """The client's address, as `caller` has it; for what needs no more."""
-        return self.request.remote_ip or ""
-
     @cached_property
     def caller(self) -> Caller:
         """The client's address, rate limit key, language and request id. Cached like `language`."""
-        is_hop = self.application.hops.hides_clients(self.address)
-        return Caller(self.address, limit_key(self.address), self.language, self.request_id, is_hop)
+        address = str(self.request.remote_ip)
+        is_hop = self.application.hops.hides_clients(address)
+        return Caller(address, limit_key(address), self.language, self.request_id, is_hop)
 
     def word_reason(self, stored: str | None) -> str | None:
         """Return the reason of a decision in the caller's language, unless it is in an operator's own words."""
@@ -344,7 +340,7 @@ class Call(BaseHandler):
 
     async def get(self) -> None:
         """Answer by the function of the route."""
-        route = self._route
+        route = self.route
         assert route is not None  # `prepare` has refused methods without one
         made_of = () if route.made_of is None else route.made_of()
         ready = (route.path, self.language if made_of else "")
@@ -353,12 +349,16 @@ class Call(BaseHandler):
             self._write_json(route.status, text)
             self.finish()
             return
-        if route.request_type is None:
-            returned = await route.answer(self)
-        elif route.method == "GET":
-            returned = await route.answer(self, **route.arguments_of(self._read_query(route.request_type)))
-        else:
-            returned = await route.answer(self, **route.arguments_of(convert(self._fields, route.request_type)))
+        arguments: dict[str, object] = {}
+        if route.request_type is not None:
+            if route.method == "GET":
+                request = convert_query(self.query, route.request_type)
+            else:
+                request = convert(self._fields, route.request_type)
+            arguments = route.arguments_of(request)
+        if route.has_status_limit:
+            self.application.status_limits.hit(str(self.request.remote_ip))
+        returned = await route.answer(self, **arguments)
         reply = route.reply_of(returned)
         if reply is not None:
             text = self.send(reply, route.status)
@@ -387,19 +387,15 @@ class Call(BaseHandler):
         self.set_header("Access-Control-Allow-Methods", ", ".join(self._allowed_methods))
         self.set_status(204)
 
-    def default_headers(self) -> dict[str, str]:
-        headers = super().default_headers()
-        headers["Content-Type"] = "application/json; charset=utf-8"
-        headers["Content-Security-Policy"] = _NOTHING
+    def set_default_headers(self) -> None:
         allowed_origins = self.config.http.allowed_origins
         if allowed_origins:
-            headers["Vary"] = "Origin"
+            self._headers["Vary"] = "Origin"
         origin = self.request.headers.get("Origin")
         self._is_origin_allowed = origin in allowed_origins
         if origin is not None and self._is_origin_allowed:
-            headers["Access-Control-Allow-Origin"] = origin
-            headers["Access-Control-Expose-Headers"] = "X-Request-ID, Retry-After"
-        return headers
+            self._headers["Access-Control-Allow-Origin"] = origin
+            self._headers["Access-Control-Expose-Headers"] = "X-Request-ID, Retry-After"
 
     def on_connection_close(self) -> None:
         super().on_connection_close()
@@ -415,7 +411,7 @@ class Call(BaseHandler):
     def write_refusal(self, refusal: Refusal, **facts: object) -> None:
         """Write the refusal's status, headers and body, with further facts, without finishing the request."""
         self.application.metrics.refusals.labels(refusal.code).inc()
-        route = self._route
+        route = self.route
         if route is not None and route.write_refusal is not None and route.write_refusal(self, refusal):
             return
         if refusal.retry_after is not None:
@@ -439,7 +435,7 @@ class Call(BaseHandler):
 
     def _write_json(self, status: int, text: bytes) -> None:
         self.set_status(status)
-        is_long = self._route is not None and self._route.access is Access.ADMIN and len(text) in _COMPRESSED
+        is_long = self.route is not None and self.route.access is Access.ADMIN and len(text) in _COMPRESSED
         if is_long and accepts_gzip(self.request):
             self.set_header("Content-Encoding", "gzip")
             self.set_header("Vary", "Accept-Encoding")
@@ -465,7 +461,7 @@ class Call(BaseHandler):
         if not self._routes:
             raise UnknownPath
         is_preflight = self.request.method == "OPTIONS" and self._is_origin_allowed
-        if self._route is None and not is_preflight:
+        if self.route is None and not is_preflight:
             raise MethodNotAllowed(self._allowed_methods)
         if self.request.body:
             headers = self.request.headers
@@ -505,7 +501,7 @@ class Call(BaseHandler):
 
     async def _authorize(self) -> None:
         """Look for the session of the access token; raises Unauthorized and Forbidden as the route requires."""
-        route, sessions = self._route, self.application.sessions
+        route, sessions = self.route, self.application.sessions
         assert route is not None  # `check_request` has refused methods without one
         if route.access is Access.PROBE:
             return
@@ -535,15 +531,6 @@ class Call(BaseHandler):
     @property
     def _allowed_methods(self) -> list[str]:
         return sorted({*self._routes, *(["HEAD"] if "GET" in self._routes else [])})
-
-    def _read_query(self, query_type: type[Request]) -> Request:
-        """Convert the query to a request type; empty values count as missing. Raises InvalidField."""
-        names = query_type.__struct_encode_fields__
-        known = {name: values for name, values in self.query.items() if name in names}
-        for name, values in known.items():
-            if len(values) > 1:
-                raise InvalidField(name)
-        return convert_query({name: values[0] for name, values in known.items()}, query_type)
 
     @property
     def _given(self) -> dict[str, object]:

@@ -208,8 +208,8 @@ class HopWatch:
                 hint = Hint(HintKind.UNTRUSTED, "", header)
         elif _COUNTING_HEADER in found:
             hint = None if is_in_networks(peer, trusted) else Hint(HintKind.UNTRUSTED, peer, _COUNTING_HEADER)
-        elif header := _first((*_NAMING_HEADERS, *_OTHER_HEADERS), found):
-            hint = Hint(HintKind.OTHER_HEADER, peer, header)
+        elif found:
+            hint = Hint(HintKind.OTHER_HEADER, peer, _first((*_NAMING_HEADERS, *_OTHER_HEADERS), found))
         elif is_for_others(headers, self._live.current):
             hint = Hint(HintKind.TUNNEL, peer)
         else:
@@ -317,7 +317,7 @@ def is_direct(headers: Iterable[str]) -> bool:
 def is_for_this_machine(host: str, config: Config) -> bool:
     """Return whether a `Host` header is a name of this machine for itself, and not the public one."""
     name = _name_of(host)
-    if name == _public_name(config):
+    if name == _public_name(config.server.base_url):
         return False
     return (
         is_loopback(name) or name.endswith(".localhost") or name in (config.server.host, socket.gethostname().lower())
@@ -326,7 +326,7 @@ def is_for_this_machine(host: str, config: Config) -> bool:
 
 def is_for_others(headers: Mapping[str, str], config: Config) -> bool:
     """Return whether a request is for a name or address by which other machines know us, as far as its headers say."""
-    public, name = _public_name(config), _name_of(headers.get("Host", ""))
+    public, name = _public_name(config.server.base_url), _name_of(headers.get("Host", ""))
     if name == public:
         return True
     if public and any(_host_of(headers.get(header, "")) == public for header in ("Origin", "Referer")):
@@ -338,9 +338,10 @@ def is_for_others(headers: Mapping[str, str], config: Config) -> bool:
 _LOCAL_DOMAINS: Final = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
 
 
-def _public_name(config: Config) -> str:
+@lru_cache(maxsize=4)  # asked at every request, and always the same
+def _public_name(base_url: str) -> str:
     """Return the host of `server.base_url`; "" if only this machine knows it."""
-    name = _host_of(config.server.base_url)
+    name = _host_of(base_url)
     return "" if is_loopback(name) else name
 
 

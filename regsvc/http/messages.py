@@ -10,7 +10,7 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Final, NoReturn, TypeVar, get_args
 
@@ -162,7 +162,9 @@ def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
 def _to_field(value: object, inner: type[Output] | None) -> object:
     if isinstance(value, tuple | list):
         return [_to_field(member, inner) for member in value]
-    return value if value is None or inner is None or isinstance(value, inner) else to_reply(inner, value)
+    if value is None or value is UNSET or inner is None or isinstance(value, inner):
+        return value
+    return to_reply(inner, value)
 
 
 @cache
@@ -281,8 +283,14 @@ def convert(fields: Mapping[str, object], request_type: type[T], *, strict: bool
     raise InvalidField(field)
 
 
-def convert_query(texts: Mapping[str, str], query_type: type[Query]) -> Query:
+def convert_query(query: Mapping[str, Sequence[str]], query_type: type[Query]) -> Query:
     """Convert a query to a request type, parsing its numbers and booleans from text; raises InvalidField."""
+    texts = {}
+    for name, values in query.items():
+        if name in query_type.__struct_encode_fields__:
+            if len(values) > 1:
+                raise InvalidField(name)
+            texts[name] = values[0]
     for name in _integer_fields(query_type) & texts.keys():
         if not _INTEGER.fullmatch(texts[name]):  # msgspec would take "1e1", "1.0" and "null" as well
             raise InvalidField(name)

@@ -136,6 +136,8 @@ class Route:
     """What the caller must be permitted, where the access is ADMIN; None: anything at all."""
     is_activity: bool = True
     """Whether a request keeps an admin's session from becoming idle."""
+    has_status_limit: bool = False
+    """Whether requests count towards `http.status_limit`, once they are well-formed and permitted."""
     keeps_429: bool = False
     """Whether game proxies ask it, which take any 200 for an answer: its limits have their true status under
     `http.legacy_status`, too, and a second slash before the path is accepted there."""

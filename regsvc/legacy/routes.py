@@ -50,8 +50,7 @@ from regsvc.accounts.self_deletion import (
     SelfDeletion,
     delete_user,
 )
-from regsvc.accounts.status_lookup import StatusLookup, find_status
-from regsvc.auth.rate_limits import StatusRateLimits
+from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.auth.sessions import Sessions
 from regsvc.auth.verification_codes import CodeOrProof, Purpose
 from regsvc.config.sections import Config
@@ -73,7 +72,7 @@ from regsvc.http.messages import (
     Totp,
     to_reply,
 )
-from regsvc.http.route import ACCESS_TOKEN, PUBLIC, USER, Access, Route, Routes, SentAs
+from regsvc.http.route import ACCESS_TOKEN, PROOF_HEADER, PUBLIC, USER, Access, Route, Routes, SentAs
 from regsvc.registration.public_config import (
     AuthMeConfigFields,
     ChatConfigFields,
@@ -396,7 +395,7 @@ async def update_by_code(
 async def _current_email(call: Call, statuses: StatusLookup) -> str | None:
     session = call.require_session()
     status = await statuses.find(session.username, session)
-    return None if status is None else status.email
+    return status.email if status is not None and isinstance(status.email, str) else None
 
 
 @_ROUTES.add("POST", "/api/user/password", USER, *CHANGE_REFUSALS, errors.NotEnabled)
@@ -601,15 +600,15 @@ async def list_absolute_downloads(call: Call) -> Annotated[list[DownloadFields],
 NOT_REGISTERED: Final = "not_registered"
 
 
-@_ROUTES.add("GET", "/api/check-whitelist", PUBLIC, errors.RateLimited, credentials=(ACCESS_TOKEN,))
-async def check_whitelist(
-    call: Call, status_limits: StatusRateLimits, statuses: StatusLookup, query: NameQuery
-) -> WhitelistReply:
+@_ROUTES.add(
+    "GET", "/api/check-whitelist", PUBLIC, errors.RateLimited, credentials=(ACCESS_TOKEN,), has_status_limit=True
+)
+async def check_whitelist(call: Call, statuses: StatusLookup, query: NameQuery) -> WhitelistReply:
     """Show whether a name is registered, and its status, for proxies older than `/api/user/status`."""
-    found = await find_status(call, status_limits, statuses, query.username)
+    found = await statuses.find(query.username, call.session, call.request.headers.get(PROOF_HEADER))
     if found is None:
         return WhitelistReply(found=False, status=NOT_REGISTERED)
-    return WhitelistReply(found=True, username=found.username, status=found.status)
+    return to_reply(WhitelistReply, found, found=True)
 
 
 FOR_PROXIES: Final = ("/api/user/status", "/api/review/status", "/api/check-whitelist")

@@ -24,7 +24,6 @@ from regsvc.auth.rate_limits import (
     DurableLimits,
     LimitCheck,
     SharedLimits,
-    StatusRateLimits,
     in_total,
     limits_of,
 )
@@ -430,10 +429,9 @@ APPLICANT_REFUSALS: Final = (
 )
 
 
-@ROUTES.add("POST", "/api/register/check", PUBLIC, *APPLICANT_REFUSALS, errors.RateLimited)
+@ROUTES.add("POST", "/api/register/check", PUBLIC, *APPLICANT_REFUSALS, errors.RateLimited, has_status_limit=True)
 async def check_registration(
     call: Call,
-    status_limits: StatusRateLimits,
     registration: Registration,
     *,
     username: Username,
@@ -452,7 +450,6 @@ async def check_registration(
 
     CheckRegistrationReply: No rule is broken. `username` is the name in the game, for Bedrock players with the prefix.
     """
-    status_limits.hit(call.address)
     applicant = RegistrationRequest(
         username=username,
         email=email,

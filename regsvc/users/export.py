@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from msgspec import Meta
 from msgspec.structs import replace
 
-from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.core import errors
 from regsvc.core.addresses import VerifiedSession
 from regsvc.core.clock import Clock
@@ -287,10 +286,9 @@ class ExportUserReply(Reply, frozen=True, kw_only=True):
     truncated: Annotated[list[str], Meta(examples=[[]])]
 
 
-@ROUTES.add("GET", "/api/user/export", USER, errors.RateLimited)
-async def export_user(call: Call, status_limits: StatusRateLimits, user_export: UserExport) -> ExportUserReply:
+@ROUTES.add("GET", "/api/user/export", USER, errors.RateLimited, has_status_limit=True)
+async def export_user(call: Call, user_export: UserExport) -> ExportUserReply:
     """Export all data stored about you, without secrets and without data of other people."""
-    status_limits.hit(call.address)
     export = await call.run(user_export.export, call.require_session())
     return replace(
         export,

@@ -11,7 +11,8 @@ import hashlib
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from http import HTTPStatus
@@ -26,8 +27,8 @@ from regsvc.config.host_style import DARK, LIGHT, Accent, accent_of
 from regsvc.config.sections import Config
 from regsvc.core.errors import UnknownPath
 from regsvc.core.i18n import Translations
-from regsvc.http.call import accepts_gzip
-from regsvc.web.base import ASSET_SECURITY_POLICY, ReadOnlyHandler
+from regsvc.http.call import NOTHING_ALLOWED, accepts_gzip
+from regsvc.web.base import ReadOnlyHandler
 
 _FOLDER: Final = files("regsvc.web") / "static"
 _ASSETS_PATH: Final = "web/"
@@ -55,7 +56,8 @@ _NEEDLESS_LINE_END: Final = re.compile(r"(?<=[\[{(,;])\n|\n(?=[\]})])")
 _IMPORT: Final = re.compile(r'^import \{([\w\s,]*)\} from "(\.\.?/[\w./-]+\.js)";(?: // if (\w+))?$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 _EXPORT_LIST: Final = re.compile(r"^export \{((?:\s*\w+\s*(?:,|(?=\})))*\s*)\};$", re.MULTILINE)
-_ANY_OTHER: Final = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+_DECLARATION: Final = re.compile(r"^(?:async function\*?|function\*?|class|const|let) (\w+)", re.MULTILINE)
+_ANY_OTHER: Final = re.compile(r"^(?:(?:import|export)\b|(?:const|let|var) [{[]).*", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -90,10 +92,10 @@ def load_script(name: str, features: Features = FEATURES) -> Asset:
     Raises OSError where one is missing.
     """
     modules = _load_modules(f"pages/{name}.js", features)
-    later = [module for part in list_parts(name) for module in _load_modules(f"pages/{part}.js", features)]
-    shared = dict.fromkeys(_identifier(module) for module in later if module in modules)
-    exported = [f"export {{ {', '.join(shared)} }};"] if shared else []
-    return _asset(name, "js", "\n".join([*modules.values(), *exported]))
+    later = [module for part in list_parts(name) for module in _load_part_modules(part, features).values()]
+    shared = _list_imports(later, modules)
+    exported = [f"export {{ {shared} }};"] if shared else []
+    return _asset(name, "js", "\n".join([*(module.text for module in modules.values()), *exported]))
 
 
 @cache
@@ -107,44 +109,56 @@ def list_parts(name: str) -> list[str]:
 def load_part(name: str, features: Features = FEATURES) -> Asset:
     """Return a part of a page, `pages/<name>.js`: with the modules that neither the page nor an earlier part has.
 
-    Its default export is a function. It is given the modules of earlier parts by their identifiers, and returns its own
+    Its default export is a function. It is given what it imports from earlier parts, and returns what later ones import
     and, as `entry`, what the file exports. So a part can be loaded again under another address.
     """
     page = _page_of(name)
-    used, own = _load_modules(f"pages/{name}.js", features), _load_part_modules(name, features)
+    parts = list_parts(page)
+    place = parts.index(name)
     main = _load_modules(f"pages/{page}.js", features)
-    shared = ", ".join(_identifier(module) for module in used if module in main)
-    earlier = ", ".join(_identifier(module) for module in used if module not in main and module not in own)
+    own = _load_part_modules(name, features)
+    earlier = [module for part in parts[:place] for module in _load_part_modules(part, features)]
+    later = [module for part in parts[place + 1 :] for module in _load_part_modules(part, features).values()]
+    entry = ", ".join(own[f"pages/{name}.js"].exported)
+    file = posixpath.basename(load_script(page, features).path)
     lines = [
-        f'import {{ {shared} }} from "./{posixpath.basename(load_script(page, features).path)}";',
-        f"export default ({{ {earlier} }}) => {{",
-        *own.values(),
-        f"return {{ entry: {_identifier(f'pages/{name}.js')}, modules: {{ {', '.join(map(_identifier, own))} }} }};",
+        f'import {{ {_list_imports(own.values(), main)} }} from "./{file}";',
+        f"export default ({{ {_list_imports(own.values(), earlier)} }}) => {{",
+        *(module.text for module in own.values()),
+        f"return {{ entry: {{ {entry} }}, shared: {{ {_list_imports(later, own)} }} }};",
         "};",
     ]
     return _asset(name, "js", "\n".join(lines))
+
+
+def _list_imports(importers: Iterable[Module], exporters: Container[str]) -> str:
+    """Return the names that modules import from some others, as in a list of imports or exports."""
+    imported = [each for module in importers for each in module.imported]
+    return ", ".join(dict.fromkeys(name for source, name in imported if source in exporters))
 
 
 def _page_of(part: str) -> str:
     return re.sub(r"-\d-.*", "", part)
 
 
-def _load_part_modules(name: str, features: Features) -> dict[str, str]:
+@cache
+def _load_part_modules(name: str, features: Features) -> dict[str, Module]:
     page = _page_of(name)
     names = [page, *list_parts(page)]
     known = {module for other in names[: names.index(name)] for module in _load_modules(f"pages/{other}.js", features)}
-    return {module: text for module, text in _load_modules(f"pages/{name}.js", features).items() if module not in known}
+    return {file: module for file, module in _load_modules(f"pages/{name}.js", features).items() if file not in known}
 
 
 @cache
-def _load_modules(name: str, features: Features) -> dict[str, str]:
+def _load_modules(name: str, features: Features) -> dict[str, Module]:
     return bundle_modules(name, _read, features)
 
 
 @cache
 def load_worker(name: str, _features: Features = FEATURES) -> Asset:
     """Return the script of a worker (`workers/captcha.js`), which pages load when they need it."""
-    return _asset(f"{name}-worker", "js", "\n".join(bundle_modules(f"workers/{name}.js", _read).values()))
+    modules = bundle_modules(f"workers/{name}.js", _read).values()
+    return _asset(f"{name}-worker", "js", "\n".join(module.text for module in modules))
 
 
 @cache
@@ -258,15 +272,40 @@ class UnsupportedModule(ValueError):
     """A script uses an unsupported form of `import`, `export` or a string, or modules import each other in a cycle."""
 
 
-def bundle_modules(name: str, read: Callable[[str], str], features: Features = FEATURES) -> dict[str, str]:
+class Module(NamedTuple):
+    """A module as a piece of a script.
+
+    `declared` are the names of its own scope, `exported` those that it gives others, and `imported` what it needs: the
+    file and the name there.
+    """
+
+    text: str
+    declared: list[str]
+    exported: list[str]
+    imported: list[tuple[str, str]]
+
+    @property
+    def own_exports(self) -> list[str]:
+        """The names that it exports and has not imported itself."""
+        return [name for name in self.exported if name in self.declared]
+
+    def bundled(self, shared: Container[str]) -> Module:
+        """Return it without needless characters, and in a scope of its own if one of its names is in `shared`."""
+        text, own = self.text, ", ".join(self.own_exports)
+        if any(name in shared for name in self.declared):
+            text = f"const {{ {own} }} = (() => {{\n{text}\nreturn {{ {own} }};\n}})();" if own else f"{{\n{text}\n}}"
+        return self._replace(text=_NEEDLESS_LINE_END.sub("", _INDENTATION.sub("\n", text.strip())))
+
+
+def bundle_modules(name: str, read: Callable[[str], str], features: Features = FEATURES) -> dict[str, Module]:
     """Return `name` and everything it imports, in order, as parts of one script, which saves round trips.
 
     `read` returns the text of a file by its name. There is no build step: the files in `static/` are ordinary ES
-    modules, and each becomes a function, so that top-level names cannot collide. Comments, indentation and needless
-    line ends, a third of what a phone would load, are left out. Template strings must not span lines, so that none is
-    taken for a comment, and no comment behind code may have quotes.
-    Three forms of `import` and `export` are supported, each at the beginning of a line;
-    all others are refused:
+    modules, which share one scope in the script. A module becomes a function if another one declares a name that it
+    declares, too. Comments, indentation and needless line ends, a third of what a phone would load, are left out.
+    Template strings must not span lines, so that none is taken for a comment, and no comment behind code may have
+    quotes. Three forms of `import` and `export` are supported, each at the beginning of a line; all others are refused,
+    and so is a name that two modules export:
 
         import { one, other as another } from "./file.js";
         export function name(…          (or async function, class, const)
@@ -276,50 +315,58 @@ def bundle_modules(name: str, read: Callable[[str], str], features: Features = F
 
     Raises `UnsupportedModule`, and whatever `read` raises.
     """
-    bundled: dict[str, str] = {}
+    modules: dict[str, Module] = {}
 
-    def is_used(match: re.Match[str]) -> bool:
-        if match[3] and match[3] not in FEATURES:
-            raise UnsupportedModule(f"{name}: {match[0]}")
-        return not match[3] or match[3] in features
-
-    def bundle(name: str, importers: tuple[str, ...]) -> None:
+    def add(name: str, importers: tuple[str, ...]) -> None:
         """Add a module after the modules it imports."""
         if name in importers:
             raise UnsupportedModule(f"modules import each other: {' → '.join((*importers, name))}")
-        if name in bundled:
+        if name in modules:
             return
-        source = _SCRIPT_COMMENT.sub("", read(name))
-        for match in filter(is_used, _IMPORT.finditer(source)):
-            bundle(_resolve(name, match[2]), (*importers, name))
-        body = _IMPORT.sub(lambda match: _as_constants(name, match, is_used(match)), source)
-        body = _COMMENT_BEHIND.sub("", body)
-        if comment := _COMMENT_LEFT.search(body):
-            raise UnsupportedModule(f"{name}: {comment[0]}")
-        lines = _INDENTATION.sub("\n", _as_function(name, source, body))
-        bundled[name] = _NEEDLESS_LINE_END.sub("", lines)
+        module = _parse(name, read(name), features)
+        for file, _name in module.imported:
+            add(file, (*importers, name))
+        modules[name] = module
 
-    bundle(name, ())
-    return bundled
+    add(name, ())
+    exported = Counter(each for module in modules.values() for each in module.own_exports)
+    if twice := [each for each, count in exported.items() if count > 1]:
+        raise UnsupportedModule(f"{name}: two modules export {twice[0]}")
+    declared = Counter(each for module in modules.values() for each in module.declared)
+    shared = {each for each, count in declared.items() if count > 1}
+    return {file: module.bundled(shared) for file, module in modules.items()}
 
 
-def _as_function(name: str, source: str, body: str) -> str:
-    exported = [match[1] for match in _EXPORT.finditer(source)]
-    exported += [other for match in _EXPORT_LIST.finditer(source) for other in re.findall(r"[^\s,]+", match[1])]
-    body = _EXPORT_LIST.sub("", _EXPORT.sub("", body))
-    other = _ANY_OTHER.search(body)
-    if other is not None:
-        raise UnsupportedModule(f"{name}: {other[0]}")
+def _parse(name: str, source: str, features: Features) -> Module:
+    source = _SCRIPT_COMMENT.sub("", source)
     for line in source.splitlines():
         if line.count("`") % 2:
             raise UnsupportedModule(f"{name}: {line}")
-    ending = f"\nreturn {{ {', '.join(exported)} }};" if exported else ""
-    return f"const {_identifier(name)} = (() => {{\n{body}{ending}\n}})();"
+    imported: list[tuple[str, str]] = []
 
+    def bind(match: re.Match[str]) -> str:
+        if match[3] and match[3] not in FEATURES:
+            raise UnsupportedModule(f"{name}: {match[0]}")
+        is_used = not match[3] or match[3] in features
+        bound = []
+        for other, alias in re.findall(r"(\w+)(?:\s+as\s+(\w+))?", match[1]):
+            if not is_used:
+                bound.append(f"let {alias or other};")
+                continue
+            imported.append((_resolve(name, match[2]), other))
+            if alias:
+                bound.append(f"const {alias} = {other};")
+        return "\n".join(bound)
 
-def _as_constants(name: str, match: re.Match[str], is_used: bool) -> str:
-    names = re.sub(r"\s+as\s+", ": ", match[1])
-    return f"const {{{names}}} = {_identifier(_resolve(name, match[2])) if is_used else '{}'};"
+    body = _COMMENT_BEHIND.sub("", _IMPORT.sub(bind, source))
+    if comment := _COMMENT_LEFT.search(body):
+        raise UnsupportedModule(f"{name}: {comment[0]}")
+    exported = [match[1] for match in _EXPORT.finditer(body)]
+    exported += [other for match in _EXPORT_LIST.finditer(body) for other in re.findall(r"[^\s,]+", match[1])]
+    body = _EXPORT_LIST.sub("", _EXPORT.sub("", body))
+    if other := _ANY_OTHER.search(body):
+        raise UnsupportedModule(f"{name}: {other[0]}")
+    return Module(body, _DECLARATION.findall(body), exported, imported)
 
 
 def _resolve(importer: str, specifier: str) -> str:
@@ -347,11 +394,11 @@ _TEMPLATES: Final = _WebTemplates()
 class AssetHandler(ReadOnlyHandler):
     """Handler for a file whose URL changes with its content."""
 
+    content_security_policy = NOTHING_ALLOWED
+    """Scripts and style sheets need nothing of their own: the page's counts. Short, for phones."""
+
     def initialize(self, load_all: Callable[[Translations, Features], object] = lambda *_: None) -> None:
         self._load_all = load_all
-
-    def default_headers(self) -> dict[str, str]:
-        return super().default_headers() | {"Content-Security-Policy": ASSET_SECURITY_POLICY}
 
     async def get(self) -> None:
         path = self.request.path.removeprefix("/")

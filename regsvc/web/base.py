@@ -38,15 +38,12 @@ def content_security_policy(image_sources: Iterable[str] = (), *, has_worker: bo
 
 
 CONTENT_SECURITY_POLICY: Final = content_security_policy()
-ASSET_SECURITY_POLICY: Final = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
-"""The CSP of scripts and style sheets, which need nothing of their own: the page's counts. Short, for phones."""
 
 
 class ReadOnlyHandler(BaseHandler):
     """Base class of handlers for GET and HEAD; errors are one sentence of plain text."""
 
-    def default_headers(self) -> dict[str, str]:
-        return super().default_headers() | {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
+    content_security_policy = CONTENT_SECURITY_POLICY
 
     @cached_property
     def language(self) -> str:

@@ -23,7 +23,6 @@ from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from regsvc.core.errors import Overloaded, UnknownPath
-from regsvc.http.call import BaseHandler
 from regsvc.http.live_streams import disconnect, write_chunk
 from regsvc.web.base import ReadOnlyHandler
 
@@ -202,11 +201,10 @@ def front_end_rules(folder: Path | None) -> list[tuple[Any, ...]]:
 class FrontEndHandler(ReadOnlyHandler):
     """Handler of the files; the front end brings its own CSP, if it has one."""
 
+    content_security_policy = ""
+
     def initialize(self, front_end: FrontEnd) -> None:
         self._front_end = front_end
-
-    def default_headers(self) -> dict[str, str]:
-        return BaseHandler.default_headers(self)
 
     async def get(self) -> None:
         if self._front_end.transfers >= MAX_TRANSFERS:

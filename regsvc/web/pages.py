@@ -210,9 +210,14 @@ class WebPage:
         return self.name if self.has_script else None
 
     @property
+    def preload(self) -> str | None:
+        """The name of a small script that asks for a part early, for those who need it."""
+        return f"{self.name}-preload" if list_parts(self.name) else None
+
+    @property
     def files(self) -> tuple[AssetFile, ...]:
-        """Its style sheet, its script, the parts that this loads later, and the worker that it may start."""
-        scripts = [(load_script, self.name)] if self.has_script else []
+        """Its style sheet, its scripts, the parts that these load later, and the worker that it may start."""
+        scripts = [(load_script, name) for name in (self.preload, self.script) if name is not None]
         parts = [(load, part) for part in list_parts(self.name) for load in (load_part, load_part_style)]
         worker = [(load_worker, "captcha")] if self.asks_captchas else []
         return (load_style, self.name), *scripts, *parts, *worker
@@ -315,6 +320,7 @@ class LayoutHandler(ReadOnlyHandler):
             captcha_worker=worker,
             parts=" ".join(asset.path for asset in _parts_of(page, later, features)),
             word=lambda key: self._text(f"{page.section}.{key}"),
+            preload=load_script(page.preload, features).path if page.preload else None,
             script=load_script(page.name, features).path if page.has_script else None,
             texts_of_script=_to_json(said),
             title=title,

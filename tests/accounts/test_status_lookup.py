@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 import pytest
 from peewee import Database
 
-from regsvc.accounts.status_lookup import StatusLookup, UserStatus
+from regsvc.accounts.status_lookup import NameStatusFields, StatusLookup
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
@@ -55,6 +55,10 @@ def make_lookup(database: Database, worker: Worker) -> StatusLookup:
     return StatusLookup(database, worker, codes, ApplicationTokens(secrets), LiveConfig(Config()), clock)
 
 
+def status_of(username: str, status: str) -> NameStatusFields:
+    return NameStatusFields(registered=True, username=username, status=status)
+
+
 async def test_fifty_questions_are_two_queries(our_database: Database, worker: HeldWorker, make_user: MakeUser) -> None:
     for number in range(10):
         make_user(f"Alice_{number}", status="approved", applied_status="approved")
@@ -66,7 +70,7 @@ async def test_fifty_questions_are_two_queries(our_database: Database, worker: H
     await asyncio.sleep(0)
     worker.may_return.set()
     answers = await asyncio.gather(first, *others)
-    expected = [UserStatus(f"Alice_{number}", "approved") for number in range(10)] + [None] * 39
+    expected = [status_of(f"Alice_{number}", "approved") for number in range(10)] + [None] * 39
     assert answers == [expected[0], *expected]
     assert worker.calls == 2
 
@@ -76,7 +80,7 @@ def test_a_ban_typed_in_sql_is_seen_by_the_next_question(
 ) -> None:
     make_user("Bob", status="approved", applied_status="approved")
 
-    async def story() -> tuple[UserStatus | None, UserStatus | None]:
+    async def story() -> tuple[NameStatusFields | None, NameStatusFields | None]:
         statuses = make_lookup(our_database, worker)
         before = asyncio.create_task(statuses.find("Bob", None))
         await asyncio.to_thread(worker.has_read.wait, WAIT)
@@ -86,7 +90,7 @@ def test_a_ban_typed_in_sql_is_seen_by_the_next_question(
         worker.may_return.set()
         return await before, await after
 
-    assert asyncio.run(story()) == (UserStatus("Bob", "approved"), UserStatus("Bob", "banned"))
+    assert asyncio.run(story()) == (status_of("Bob", "approved"), status_of("Bob", "banned"))
 
 
 async def test_odd_names_do_not_spoil_the_answers_of_others(
@@ -103,7 +107,7 @@ async def test_odd_names_do_not_spoil_the_answers_of_others(
 def test_everyone_hears_that_the_database_is_away(our_database: Database, worker: HeldWorker) -> None:
     worker.is_open = False
 
-    async def story() -> list[UserStatus | BaseException | None]:
+    async def story() -> list[NameStatusFields | BaseException | None]:
         statuses = make_lookup(our_database, worker)
         return await asyncio.gather(*(statuses.find(name, None) for name in ("a", "b")), return_exceptions=True)
 

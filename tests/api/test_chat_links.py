@@ -367,9 +367,9 @@ def is_linked(linking: Stack, person: Person) -> bool:
 
 def unlink_code(linking: Stack, person: Person) -> str:
     """ScoringRequest for and read in the mail."""
+    letters = [letter for letter in linking.smtp.letters_to(person.email) if is_unlink_letter(letter.subject)]
     reply = linking.post("/api/verify/send", {"email": person.email, "purpose": "unlink"})
     assert reply.status == 200, reply.text
-    letters = [letter for letter in linking.smtp.letters_to(person.email) if is_unlink_letter(letter.subject)]
     letter = linking.smtp.wait_for(
         person.email, len(letters) + 1, counts=lambda letter: has_code(letter) and is_unlink_letter(letter.subject)
     )

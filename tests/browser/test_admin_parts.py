@@ -12,7 +12,7 @@ from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Stack
 
-INSIDE, LATER = "**/web/admin-1-inside.*", "**/web/admin-2-later.*"
+INSIDE, REST, LATER = "**/web/admin-1-inside.*", "**/web/admin-2-rest.*", "**/web/admin-3-later.*"
 VIEWS = {
     "users": "#users",
     "bans": "#bans",
@@ -109,6 +109,85 @@ def test_what_is_lost_on_the_way_is_offered_again(open_page: OpenPage) -> None:
     expect(olivia.card).to_be_visible()
     olivia.reject()
     expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def test_the_queue_is_read_and_decided_about_while_the_rest_is_on_its_way(stack: Stack, open_page: OpenPage) -> None:
+    """What happens before events are received is not missed."""
+    held: list[Route] = []
+    people = [stack.newcomer(name) for name in ("zvera", "zvito", "zviola")]
+    for person in people:
+        assert stack.register(person).status == 201
+    vera, vito, viola = (person.name for person in people)
+    page = open_page(
+        "/admin#queue?search=zv",
+        is_olivias=True,
+        prepare=lambda page: page.route(f"{REST}js", lambda route: held.append(route)),
+    )
+    olivia = Operator(page)
+    heading = olivia.card.locator("h3")
+    expect(heading).to_have_text(vera)
+    olivia.card.get_by_role("button", name=olivia.say("do_approve"), exact=True).click()
+    expect(heading).to_have_text(vito)
+    olivia.show_list()
+    olivia.person(viola).click()
+    expect(heading).to_have_text(viola)
+    expect(olivia.pending_bar).to_have_count(0)
+    rejected = {"usernames": [vito], "silent": True}
+    assert stack.post("/api/admin/user/reject", rejected, token=stack.admin_token(OPERATOR, OPERATORS_PASSWORD)).json
+    for route in held:
+        route.continue_()
+    olivia.expect_logged_in()
+    expect(olivia.pending_bar).to_contain_text(vera)
+    expect(olivia.person(vito)).to_have_count(0)
+    expect(heading).to_have_text(viola)
+    expect(olivia.card.locator(".details")).not_to_contain_text(olivia.say("page.common.loading"))
+    olivia.pending_bar.get_by_role("button", name=olivia.say("undo")).first.click()
+    expect(heading).to_have_text(vera)
+
+
+def test_the_rest_is_loaded_again_until_it_is_there(open_page: OpenPage) -> None:
+    def prepare(page: Page) -> None:
+        page.clock.install()
+        losing(REST)(page)
+
+    page = open_page("/admin", is_olivias=True, may_complain=True, prepare=prepare)
+    olivia = Operator(page)
+    expect(olivia.notice).to_have_text(olivia.say("page.common.unreachable"))
+    expect(olivia.card.locator("h3")).to_be_visible()
+    page.unroute_all()
+    page.clock.run_for(5000)
+    olivia.expect_logged_in()
+    expect(olivia.notice).to_be_empty()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name=olivia.say("keys_title"))).to_be_visible()
+
+
+def test_who_is_logged_in_waits_for_nothing_twice(open_page: OpenPage) -> None:
+    """The inside is asked for before the page's script is there, and the queue before the inside is."""
+    held: dict[str, Route] = {}
+    asked: list[str] = []
+
+    def answer(name: str, before: str) -> Callable[[Route], None]:
+        def handle(route: Route) -> None:
+            asked.append(name)
+            if before in held:
+                held.pop(before).continue_()
+            if name == "queue":
+                route.continue_()
+            else:
+                held[name] = route
+
+        return handle
+
+    def prepare(page: Page) -> None:
+        page.route("**/web/admin.*.js", answer("script", ""))
+        page.route(f"{INSIDE}js", answer("inside", "script"))
+        page.route("**/api/admin/users?*", answer("queue", "inside"))
+
+    olivia = Operator(open_page("/admin", is_olivias=True, prepare=prepare)).expect_logged_in()
+    expect(olivia.card.locator("h3")).to_be_visible()
+    assert asked[:3] == ["script", "inside", "queue"]
+    assert set(asked[3:]) <= {"queue"}  # once more: it may have changed before events were received
 
 
 def test_after_an_update_the_page_asks_to_be_reloaded(open_page: OpenPage) -> None:

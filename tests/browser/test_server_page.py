@@ -11,6 +11,7 @@ from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.peers.minecraft_server import MinecraftServer
 from tests.support.ports import free_port
 from tests.support.stack import Stack
+from tests.support.watching import ask_until
 
 MARKUP = "<b onclick=alert(1)>Client</b>"
 DUTCH = """
@@ -92,6 +93,7 @@ def test_each_server_of_a_network_has_its_heading(stack: Stack, open_page: OpenP
     """The last test of this file: it restarts the companion."""
     survival = {"name": "survival", "directory": "/srv/survival", "address": f"127.0.0.1:{free_port()}"}
     stack.restart_with({"game": {"name": "lobby", "server": [survival]}})
+    ask_until(lambda: stack.get("/api/server/status").json["data"]["online"], bool)  # on a busy machine not at once
     page = open_page("/server", size="phone")
     expect(page.get_by_role("heading", level=2)).to_have_text(["lobby", "survival", "Downloads"])
     expect(page.locator(".state")).to_have_text(["Server online", "Server offline"])

@@ -4,22 +4,23 @@ database_kind  "sqlite"; a file that wants both kinds has `database_kind` of its
 doctor_case         a server on which everything is as it should be
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.doctor_case import DoctorCase
-from tests.support.quick_start import parse_yaml_quickly
+from tests.support.quick_yaml import quick_yaml
 
 
 @pytest.fixture(autouse=True)
-def quick_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_reports() -> Iterator[None]:
     """Every report reads the same files several times."""
-    monkeypatch.setattr(yaml, "safe_load", parse_yaml_quickly)
+    with quick_yaml():
+        yield
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
-"""The copies of our tables and the stand-in for AuthMe, on which most tests stand, behave like the real thing."""
+"""The copies of our tables, what reads YAML, and the stand-in for AuthMe behave like the real thing."""
 
+import re
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -7,7 +8,10 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+import yaml
 
+from plugin_bridge.authme.config import read_authme_config
+from plugin_bridge.java_formats import FormatError, parse_yaml
 from regsvc.database.engine import open_database
 from regsvc.database.migrator import migrate
 from regsvc.database.models import bind_models
@@ -15,9 +19,11 @@ from tests import conftest
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.authme.authme_like import Algorithm, AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, TableShape
+from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
 from tests.support.peers.mariadb import Database, MariaDBServer
+from tests.support.quick_yaml import quick_yaml
 
 
 def test_a_test_file_that_cannot_be_imported_is_left_to_its_collection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +33,40 @@ def test_a_test_file_that_cannot_be_imported_is_left_to_its_collection(monkeypat
     config = Mock(workerinput={"workerid": "gw1", "workercount": 3}, args_source=pytest.Config.ArgsSource.TESTPATHS)
     conftest.pytest_collection(Mock(config=config))
     assert imported.call_count > 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a: 1\nb: {c: [yes, 010, 1.5e3, ~]}\na: 3\n",
+        "a.b: '\u6ce8'\na:\n  c: |\n    x\n".encode(),
+        b"a: [&x 1, *x]\nb: x\t# y\n",
+        b"? [c, d]\n: e\n<<: {f: 1}\n",
+    ],
+)
+def test_yaml_is_read_quickly_as_the_program_reads_it(content: bytes) -> None:
+    document = parse_yaml(content)
+    with quick_yaml():
+        assert parse_yaml(content) == document
+
+
+@pytest.mark.parametrize("content", [b"a: [1", b"a: 1\n b: 2\n", b"a: *x\n", b"a: \x01\n", b"a: " + b"[" * 5_000])
+def test_and_refused_in_its_words(content: bytes) -> None:
+    with pytest.raises(FormatError) as first:
+        parse_yaml(content)
+    with quick_yaml(), pytest.raises(FormatError, match=f"^{re.escape(str(first.value))}$"):
+        parse_yaml(content)
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_authmes_config_is_read_by_libyaml_alone(
+    authme_table: AuthMeTable, game_server: GameServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else every test that starts a service or a process would take longer."""
+    read = read_authme_config(game_server.authme_config)
+    with quick_yaml(), monkeypatch.context() as patch:
+        patch.setattr(yaml.scanner.Scanner, "check_token", Mock(side_effect=AssertionError("Python's own scanner")))
+        assert read_authme_config(game_server.authme_config) == read
 
 
 every_shape = pytest.mark.parametrize("authme_shape", list(TableShape), ids=lambda shape: shape.value)

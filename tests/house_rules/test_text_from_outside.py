@@ -53,7 +53,7 @@ WAYS_IN = {
     "regsvc/doctor/facts/host.py": "doctor/test_status.py",
     "regsvc/http/call.py": "api/http_layer/test_junk.py",
     "regsvc/http/hops.py": "api/http_layer/test_hops.py",
-    "regsvc/http/proxy_protocol.py": "api/http_layer/test_proxy_protocol.py",
+    "regsvc/http/server.py": "api/http_layer/test_proxy_protocol.py",
     "regsvc/http/messages.py": "api/http_layer/test_json_body.py",
     "regsvc/legacy/event_socket.py": "api/http_layer/test_junk.py",
     "regsvc/notifications/mail/backends.py": "notifications/test_words_of_mail_servers.py",

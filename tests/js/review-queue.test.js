@@ -107,14 +107,18 @@ test("whoever draws the queue hears of every change once", () => {
 test("a long queue is loaded page by page, and new applicants come last", async () => {
   waiting = Array.from({ length: 150 }, (_nothing, number) => ({ username: `player${number}` }));
   await queue.load();
-  assert.equal(queue.shown.length, 100);
+  assert.equal(queue.shown.length, 30);
   assert.equal(queue.left, 150);
+  assert.equal(await queue.applicants.haveChanged(), false);
+  assert.equal(await queue.applicants.loadMore(), true);
+  assert.equal(queue.shown.length, 130);
   assert.equal(await queue.applicants.loadMore(), true);
   assert.equal(await queue.applicants.loadMore(), false);
   waiting.push({ username: "Dora" });
   await queue.applicants.loadNew(["Dora"]);
   assert.equal(queue.shown.at(-1).username, "Dora");
   assert.equal(queue.left, 151);
+  assert.equal(await queue.applicants.haveChanged(), true);
 });
 
 test("everyone is selected, also those who are not loaded yet", async () => {
@@ -139,7 +143,7 @@ test("an applicant is opened by name, however far behind", async () => {
   await queue.load();
   assert.equal(await queue.openByName("PLAYER150"), true);
   assert.equal(queue.current.username, "player150");
-  assert.equal(queue.shown.length, 200);
+  assert.equal(queue.shown.length, 230);
   assert.equal(await queue.openByName("Nobody"), false);
   assert.equal(queue.current.username, "player150");
 });

@@ -11,7 +11,8 @@ import {
   saveReason,
   wordReason,
 } from "../../regsvc/web/static/admin/decisions/saved-reasons.js";
-import { hashFor, parseHash, ViewContext } from "../../regsvc/web/static/admin/view-context.js";
+import { hashFor, parseHash } from "../../regsvc/web/static/admin/hash.js";
+import { ViewContext } from "../../regsvc/web/static/admin/view-context.js";
 import { Draft } from "../../regsvc/web/static/register/draft.js";
 import { Session } from "../../regsvc/web/static/shared/session.js";
 

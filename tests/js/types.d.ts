@@ -1,7 +1,6 @@
 // Types that the pages' scripts share, in their JSDoc.
 
-import type { Keyboard } from "../../regsvc/web/static/admin/keyboard.js";
-import type { LiveUpdates } from "../../regsvc/web/static/admin/live-updates.js";
+import type { Rest } from "../../regsvc/web/static/admin/later.js";
 import type { NavBar } from "../../regsvc/web/static/admin/nav-bar.js";
 import type { PendingDecisions } from "../../regsvc/web/static/admin/pending/pending-decisions.js";
 import type { ViewContext } from "../../regsvc/web/static/admin/view-context.js";
@@ -111,11 +110,13 @@ declare global {
     config: Config;
     operator: string;
     pending: PendingDecisions;
-    updates: LiveUpdates;
-    keyboard: Keyboard;
+    /** What is loaded once the first view is shown. */
+    rest: Rest | null;
+    loadRest(): Promise<Rest>;
     navBar: NavBar;
     container: HTMLElement;
-    removeKeys(): void;
+    /** Run when the operator is logged out. */
+    cleanups: Array<() => void>;
   }
 
   /** A view of the admin page. */

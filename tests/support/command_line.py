@@ -12,8 +12,6 @@ from tempfile import TemporaryFile
 from typing import IO
 from unittest import mock
 
-import yaml
-
 from companion import main
 from tests.support.daemon import clean_environment
 from tests.support.quick_start import (
@@ -21,9 +19,9 @@ from tests.support.quick_start import (
     QuickProcess,
     Streams,
     can_start_quickly,
-    parse_yaml_quickly,
     quick_start,
 )
+from tests.support.quick_yaml import quick_yaml
 
 TIMEOUT = 60.0  # seconds
 
@@ -81,7 +79,7 @@ def companion_here(*arguments: str, config: Path, typed: str = "") -> Finished:
         redirect_stdout(io.StringIO()) as output,
         redirect_stderr(io.StringIO()) as errors,
         mock.patch.object(sys, "stdin", io.StringIO(typed)),
-        mock.patch.object(yaml, "safe_load", parse_yaml_quickly),
+        quick_yaml(),
     ):
         try:
             status = main([*arguments, "--config", str(config)])

@@ -18,6 +18,7 @@ from plugin_bridge.authme.config import AuthMeConfig
 from regsvc.accounts.chat.linking import ChatLinking
 from regsvc.app.routes import ROUTES
 from regsvc.auth.api_tokens import ApiTokens
+from regsvc.auth.rate_limits import MemoryLimits, StatusRateLimits
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
@@ -111,8 +112,8 @@ def make_features(config: Config, authme: AuthMeConfig | None = None) -> Feature
         limits_per_client=(),
     )
     mails = MailQueue(unused, "en", is_available=True, wake_all=unused, wake_mails=unused)
-    metrics = Metrics()
-    features = Features.of(live, translations, gates, questionnaires, chat, mails, metrics, metrics.http)
+    metrics, limits = Metrics(), StatusRateLimits(MemoryLimits(clock.now), live)
+    features = Features.of(live, translations, gates, questionnaires, chat, mails, metrics, metrics.http, limits)
     features.update({Worker: InlineRunner(), ListWorker: InlineRunner(), Sessions: TwoTokens(), ApiTokens: unused})
     more = Features.of(
         Updates({}, timedelta(hours=6), clock.now),

@@ -26,30 +26,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 import plugin_bridge
 import regsvc
 from regsvc.database import failpoints
 from regsvc.database.failpoints import VARIABLE
+from tests.support.quick_yaml import read_yaml_quickly
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "companion.py"
 _MAX_COMMAND_BYTES = 1 << 18  # a command contains an environment
 
 Streams = tuple[int, int, int]
-
-
-def parse_yaml_quickly(text: str) -> Any:
-    """Do what `yaml.safe_load` does, with libyaml, in an eighth of the time.
-
-    What libyaml refuses is given to the parser in Python, so that every error is that one's. tests/bridge reads
-    AuthMe's files with the latter alone.
-    """
-    try:
-        return yaml.load(text, Loader=yaml.CSafeLoader)
-    except yaml.YAMLError:
-        return yaml.load(text, Loader=yaml.SafeLoader)
 
 
 class QuickProcess:
@@ -263,7 +250,7 @@ def _main(commands: int) -> None:
     build_parser()
     for page in PAGE_TABLE:
         load_page(page)
-    vars(yaml)["safe_load"] = parse_yaml_quickly
+    read_yaml_quickly()
     gc.freeze()  # so that a collection in a child does not copy the existing objects
     command = _Forker(socket.socket(fileno=commands)).serve()
     if command is not None:

@@ -11,9 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
-
-import yaml
 
 from plugin_bridge.authme.config import read_authme_config
 from regsvc.accounts.decisions import DecisionResult
@@ -39,7 +36,7 @@ from tests.support.authme.game_server import GameServer
 from tests.support.daemon import to_toml
 from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
-from tests.support.quick_start import parse_yaml_quickly
+from tests.support.quick_yaml import quick_yaml
 
 CALLER = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
 OLIVIA = Principal(
@@ -236,7 +233,7 @@ def open_app(game: GameServer, directory: Path, clock: ManualClock, given: Setti
     named = {**usual, **given}
     file = to_toml({"team_chat": named.pop("team_chat", [])})  # type: ignore[dict-item]
     config = load_config(directory / "companion.toml", {}, named, file)
-    with mock.patch.object(yaml, "safe_load", parse_yaml_quickly):
+    with quick_yaml():
         context = open_context(config, now=clock)
     app = App(context, "http://127.0.0.1:8080")
     context.prepare()

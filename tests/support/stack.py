@@ -125,8 +125,19 @@ class Stack:
         self._open.close()
 
     def is_as_made(self) -> bool:
-        """Return whether another test file may have it: what concerns more than this one's people is unchanged."""
-        return self.daemon.is_running and self._shared_state() == self._made
+        """Return whether another test file may have it: what concerns more than this one's people is unchanged.
+
+        And nothing is due for any of these, so that the next one's reports are about its own.
+        """
+        return self.daemon.is_running and self._shared_state() == self._made and self._is_in_sync()
+
+    def _is_in_sync(self) -> bool:
+        try:
+            self.sync()  # for what is due
+            report = self.sync()
+        except AssertionError:  # Olivia cannot, or no longer
+            return False
+        return not any(report[name] for name in report.keys() - {"startedAt", "durationMs", "scanned", "allowlist"})
 
     def _shared_state(self) -> object:
         """Return the process, its config, the game's files, and the settings that operators may change."""

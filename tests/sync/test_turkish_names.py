@@ -26,7 +26,7 @@ def test_the_player_of_such_a_row_is_known_and_gets_no_second_account(services: 
     assert services.authme.register("Ines", "ines-password")
     services.sync()
 
-    def status(name: str) -> str | None:
+    def status(name: str) -> object:
         found = asyncio.run(services.app.statuses.find(name, None))
         return None if found is None else found.status
 

@@ -10,7 +10,7 @@ from regsvc.web.assets import FEATURES, Features, UnsupportedModule, bundle_modu
 def join(features: Features = FEATURES, **files: str) -> str:
     """`page.js` with all it imports; `below_one` is the file `below/one.js`."""
     named = {f"{name.replace('_', '/')}.js": text for name, text in files.items()}
-    return "\n".join(bundle_modules("page.js", named.__getitem__, features).values())
+    return "\n".join(module.text for module in bundle_modules("page.js", named.__getitem__, features).values())
 
 
 def test_what_a_module_needs_stands_before_it() -> None:
@@ -18,10 +18,31 @@ def test_what_a_module_needs_stands_before_it() -> None:
         page='import { hello as greet } from "./words.js";\ngreet();',
         words="export function hello() {}\nexport const other = 1;",
     )
-    assert joined == (
-        "const $words = (() => {function hello() {}\nconst other = 1;return { hello, other };})();\n"
-        "const $page = (() => {const { hello: greet } = $words;greet();})();"
+    assert joined == "function hello() {}\nconst other = 1;\nconst greet = hello;greet();"
+
+
+def test_modules_that_declare_the_same_have_scopes_of_their_own() -> None:
+    """Names of others are known there, too; two modules cannot give the same name."""
+    joined = join(
+        page='import { a } from "./a.js";\nimport { b } from "./b.js";\nlet c = a + b;',
+        a="let c = 1;\nexport const a = c;",
+        b='import { d } from "./d.js";\nasync function* c() {}\nexport class b {}\nexport { d };',
+        d="export const d = 4;",
     )
+    assert joined.splitlines() == [
+        "const { a } = (() => {let c = 1;const a = c;return { a };})();",
+        "const d = 4;",
+        "const { b } = (() => {async function* c() {}",
+        "class b {}",
+        "return { b };})();",
+        "{let c = a + b;}",
+    ]
+    with pytest.raises(UnsupportedModule, match="two modules export a"):
+        join(
+            page='import { a } from "./a.js";\nimport { b } from "./b.js";',
+            a="export const a = 1;",
+            b="export const b = 2;\nexport function a() {}",
+        )
 
 
 def test_a_module_that_two_others_need_is_there_once() -> None:
@@ -32,7 +53,7 @@ def test_a_module_that_two_others_need_is_there_once() -> None:
         c="export async function c() {}",
     )
     assert joined.count("async function c()") == 1
-    assert joined.index("$c =") < joined.index("$a =") < joined.index("$b =") < joined.index("$page =")
+    assert joined.split() == ["async", "function", "c()", "{}", "class", "b", "{}"]
 
 
 def test_a_module_for_what_a_host_does_not_use_is_left_out() -> None:
@@ -41,8 +62,8 @@ def test_a_module_for_what_a_host_does_not_use_is_left_out() -> None:
         "a": 'import { c } from "./c.js";\nexport const a = c;',
         "c": "export function c() {}",
     }
-    assert "const { a: b } = $a;b?.();" in join(**files)
-    assert join(frozenset(), **files) == "const $page = (() => {const { a: b } = {};b?.();})();"
+    assert join(**files).splitlines() == ["function c() {}", "const a = c;", "const b = a;b?.();"]
+    assert join(frozenset(), **files) == "let b;b?.();"
 
 
 def test_files_are_named_from_where_they_are() -> None:
@@ -52,8 +73,7 @@ def test_files_are_named_from_where_they_are() -> None:
         below_two="export const two = 2;",
         up="export const up = 1;",
     )
-    assert "const { two } = $below_two;" in joined
-    assert "const { up } = $up;" in joined
+    assert joined.splitlines() == ["const two = 2;", "const up = 1;", "const one = two + up;"]
 
 
 def test_comments_and_indentation_are_left_out() -> None:
@@ -77,9 +97,8 @@ def test_comments_and_indentation_are_left_out() -> None:
         "greet();",
     ]
     kept = [
-        'const $page = (() => {function greet() {const address = "https://example.org/*";const text = ["a",];'
-        "return (`${address}//`);}",
-        "(greet());greet();})();",
+        'function greet() {const address = "https://example.org/*";const text = ["a",];return (`${address}//`);}',
+        "(greet());greet();",
     ]
     assert join(page="\n".join(page)).splitlines() == kept
 
@@ -90,6 +109,7 @@ def test_comments_and_indentation_are_left_out() -> None:
         "const twoLines = `\n// one`;",
         "export default 1;",
         "export let changing = 1;",
+        "const [first, second] = words;",
         "export { one as another };",
         'export * from "./words.js";',
         'import words from "./words.js";',

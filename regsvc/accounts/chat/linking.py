@@ -19,7 +19,7 @@ from peewee import Database
 
 from regsvc.accounts.chat.provider import REQUEST_TIMEOUT, AuthorizationRequests, ChatProvider, Initiator, new_secret
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker
-from regsvc.auth.rate_limits import MemoryLimits, StatusRateLimits, client_checks
+from regsvc.auth.rate_limits import MemoryLimits, client_checks
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof, VerificationCodes
 from regsvc.core import errors
 from regsvc.core.addresses import Caller, VerifiedSession
@@ -476,16 +476,20 @@ async def finish_chat_link(
     return structs.replace(finished, message=call.message(key, account=finished.user.username))
 
 
-@ROUTES.add("GET", "/api/chat/status", PUBLIC, errors.RateLimited, credentials=(ACCESS_TOKEN, LINK_TOKEN, LINK_COOKIE))
-async def show_chat_status(
-    call: Call, status_limits: StatusRateLimits, chat: ChatLinking, query: NameQuery
-) -> ChatStatusReply:
+@ROUTES.add(
+    "GET",
+    "/api/chat/status",
+    PUBLIC,
+    errors.RateLimited,
+    credentials=(ACCESS_TOKEN, LINK_TOKEN, LINK_COOKIE),
+    has_status_limit=True,
+)
+async def show_chat_status(call: Call, chat: ChatLinking, query: NameQuery) -> ChatStatusReply:
     """Show whether a chat account is linked, and which one.
 
     A client that sends the token of an unclaimed link, in the cookie or in the `X-Link-Token` header, sees that
     link.
     """
-    status_limits.hit(call.address)
     return await chat.find_status(query.username, call.session, presented_link_tokens(call))
 
 

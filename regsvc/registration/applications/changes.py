@@ -14,7 +14,7 @@ from peewee import Database
 
 from regsvc.accounts.captcha import CAPTCHA_REFUSALS, CaptchaProof, CaptchaProtectedRequest, Captchas
 from regsvc.auth.derived_secrets import ApplicationTokens
-from regsvc.auth.rate_limits import DurableLimits, LimitCheck, StatusRateLimits
+from regsvc.auth.rate_limits import DurableLimits, LimitCheck
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.addresses import Caller
@@ -202,10 +202,10 @@ def _changes_of(user: User) -> LimitCheck:
     errors.RateLimited,
     credentials=(APPLICATION_TOKEN,),
     has_large_body=True,
+    has_status_limit=True,
 )
 async def change_answers(
     call: Call,
-    status_limits: StatusRateLimits,
     application_changes: ApplicationChanges,
     *,
     answers: Annotated[
@@ -221,7 +221,6 @@ async def change_answers(
     ChangeAnswersRequest: All answers by question id, as in `POST /api/questionnaire/submit`; omitted questions count
     as unanswered.
     """
-    status_limits.hit(call.address)
     given = {key: to_answer(fields) for key, fields in answers.items()}
     changed = await application_changes.change_answers(token_of(call), given, call.caller)
     return application_reply(call, changed, message=call.message("answers_changed"))
@@ -238,10 +237,10 @@ async def change_answers(
     errors.RateLimited,
     credentials=(APPLICATION_TOKEN,),
     has_large_body=True,
+    has_status_limit=True,
 )
 async def answer_question(
     call: Call,
-    status_limits: StatusRateLimits,
     application_changes: ApplicationChanges,
     *,
     text: Annotated[
@@ -255,7 +254,6 @@ async def answer_question(
 
     AnswerQuestionRequest: The answer to the newest question.
     """
-    status_limits.hit(call.address)
     answered = await application_changes.answer_question(token_of(call), text, call.caller)
     return application_reply(call, answered, message=call.message("question_answered"))
 
@@ -271,11 +269,11 @@ async def answer_question(
     errors.DomainNotAllowed,
     *CAPTCHA_REFUSALS,
     credentials=(APPLICATION_TOKEN,),
+    has_status_limit=True,
 )
 async def correct_address(
     call: Call,
     application_changes: ApplicationChanges,
-    status_limits: StatusRateLimits,
     request: CaptchaProtectedRequest,
     *,
     email: Email,
@@ -286,7 +284,6 @@ async def correct_address(
 
     CorrectAddressRequest: The right address; with a captcha where one is required to request a code.
     """
-    status_limits.hit(call.address)
     changes = application_changes
     corrected = await changes.correct_address(token_of(call), email, request.captcha, call.caller)
     return replace(corrected, message=call.message("email_changed"))

@@ -19,7 +19,6 @@ from msgspec import UNSET, Meta, UnsetType, structs
 from peewee import Case, fn
 
 from regsvc.auth.derived_secrets import ApplicationTokens
-from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.addresses import Caller, public_game_address
@@ -340,17 +339,20 @@ class ApplicationReply(Reply, frozen=True, kw_only=True):
 
 
 @ROUTES.add(
-    "GET", "/api/application", PUBLIC, errors.ApplicationNotFound, errors.RateLimited, credentials=(APPLICATION_TOKEN,)
+    "GET",
+    "/api/application",
+    PUBLIC,
+    errors.ApplicationNotFound,
+    errors.RateLimited,
+    credentials=(APPLICATION_TOKEN,),
+    has_status_limit=True,
 )
-async def show_application(
-    call: Call, status_limits: StatusRateLimits, applications: Applications, query: ApplicationQuery
-) -> ApplicationReply:
+async def show_application(call: Call, applications: Applications, query: ApplicationQuery) -> ApplicationReply:
     """Show an application to clients with its token, which opens nothing else.
 
     The token is in the reply to the registration and in the receipt's link. It ends with the application, and when
     the user's address changes.
     """
-    status_limits.hit(call.address)
     found = await applications.find(token_of(call, query))
     return application_reply(call, found)
 
@@ -362,17 +364,16 @@ async def show_application(
     errors.ApplicationNotFound,
     errors.RateLimited,
     credentials=(APPLICATION_TOKEN,),
+    has_status_limit=True,
 )
 async def explain_application(
     call: Call,
-    status_limits: StatusRateLimits,
     applications: Applications,
     game_servers: GameServers,
     why_not: WhyNot,
     query: ApplicationQuery,
 ) -> OwnWhyReply:
     """Tell why the applicant cannot join the game, to clients with the token of the application."""
-    status_limits.hit(call.address)
     found = await applications.find(token_of(call, query))
     return await explain_to_player(call, game_servers, why_not, found.username)
 
@@ -501,17 +502,15 @@ class ApplicationStreams(LiveStreams[ApplicationStream]):
     errors.TooManyStreams,
     media_type=EVENT_STREAM,
     credentials=(APPLICATION_TOKEN,),
+    has_status_limit=True,
 )
-async def stream_application(
-    call: Call, application_streams: ApplicationStreams, status_limits: StatusRateLimits, query: ApplicationQuery
-) -> None:
+async def stream_application(call: Call, application_streams: ApplicationStreams, query: ApplicationQuery) -> None:
     """Stream an application, at once and within two seconds of any change, to clients with its token.
 
     Events are `application`; their `data` is what `GET /api/application` replies. A comment is sent every 20
     seconds. The stream ends with the application, and when the user's address changes. The number of streams is
     limited; a client that gets `too_many_streams` can still ask for the application from time to time.
     """
-    status_limits.hit(call.address)
     streams = application_streams
     async with streams.listen(token_of(call, query), call.caller) as stream:
         await send_events(call, stream, _encode_each(call, streams.statuses(stream)))

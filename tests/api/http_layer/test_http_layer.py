@@ -10,9 +10,9 @@ import pytest
 
 from regsvc.config.host_sections import HttpSection, ServerSection
 from regsvc.config.sections import Config
-from regsvc.http.call import PREFLIGHT_HEADERS
+from regsvc.http.call import NOTHING_ALLOWED, PREFLIGHT_HEADERS
 from regsvc.web.assets import load_style
-from regsvc.web.base import ASSET_SECURITY_POLICY, content_security_policy
+from regsvc.web.base import content_security_policy
 from regsvc.web.pages import OWN_PAGES, PAGES
 from tests.support.live_api import LiveApi, make_features
 from tests.support.probe_routes import LOGIN, ROUTES, assert_common_headers, assert_refused, serve
@@ -135,7 +135,7 @@ _ASSET = load_style("home")
                 *_SECURITY[:1],
                 "Cache-Control: public, max-age=31536000, immutable",
                 *_SECURITY[2:],
-                f"Content-Security-Policy: {ASSET_SECURITY_POLICY}",
+                f"Content-Security-Policy: {NOTHING_ALLOWED}",
                 "Vary: Accept-Encoding",
                 f'Etag: "{_ASSET.digest}-gzip"',
             ],

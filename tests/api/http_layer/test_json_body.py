@@ -144,12 +144,12 @@ def test_an_action_has_one_target_or_many(fields: dict[str, object], targets: li
 
 
 def test_a_query_reads_numbers_from_texts() -> None:
-    query = convert_query({"page": "3", "search": "7"}, UsersQuery)
+    query = convert_query({"page": ["3"], "search": ["7"]}, UsersQuery)
     assert (query.page, query.search) == (3, "7")
 
 
 @pytest.mark.parametrize("text", ["1.0", "1e1", "null", " 1", "+1", "0x1", "１", "1_0", "", "9" * 20])
 def test_a_number_in_a_query_is_digits_and_nothing_else(text: str) -> None:
     with pytest.raises(InvalidField) as refused:
-        convert_query({"page": text}, UsersQuery)
+        convert_query({"page": [text]}, UsersQuery)
     assert refused.value.field == "page"

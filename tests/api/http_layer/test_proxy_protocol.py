@@ -16,7 +16,7 @@ import pytest
 
 from regsvc.config.host_sections import HttpSection, ServerSection
 from regsvc.config.sections import Config
-from regsvc.http.proxy_protocol import count_missing, find_client
+from regsvc.http.server import count_missing, find_client
 from tests.support.certificate import make_certificate
 from tests.support.live_api import LiveApi, make_features
 from tests.support.probe_routes import ROUTES, serve

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from tests.support.authme.authme_like import HOME_IP, AuthMeLike, offline_uuid, system_now
 from tests.support.authme.game_server import GameServer
 from tests.support.authme.limbo_notes import LimboNotes, Note, merge
-from tests.support.quick_start import parse_yaml_quickly
+from tests.support.quick_yaml import parse_yaml_quickly
 
 # "writing" comes twice: while the file is empty, and while it has half of the text
 Step = Literal["writing ops.json", "op taken", "writing the note", "note saved", "op given", "note removed"]

@@ -14,7 +14,7 @@ from tests.support.authme.authme_like import offline_uuid
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.plugin_jars import AUTHME as AUTHME_PLUGIN
 from tests.support.authme.plugin_jars import write_jar
-from tests.support.quick_start import parse_yaml_quickly
+from tests.support.quick_yaml import parse_yaml_quickly
 
 # AuthMe's default column name → the key of its config.yml that renames it.
 COLUMN_KEYS = {

@@ -101,6 +101,7 @@ class CrashTester:
         if name not in self._usual:
             stack, story = self.stack, STORIES[name]
             person = story.prepare(stack)
+            self._wait_for_mails()  # an approval that was not mailed yet never is once the user is gone
             if story.is_asked:
                 stack.sync()  # as after a restart
             before = take_snapshot(stack, person)

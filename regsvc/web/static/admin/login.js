@@ -9,6 +9,7 @@ import { notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
 import { Session } from "../shared/session.js";
 import { loadPart, prefetchPart } from "./parts.js";
+import { askForQueue } from "./queue-pages.js";
 
 /** @typedef {typeof import("../pages/admin-1-inside.js")} Inside */
 
@@ -32,7 +33,7 @@ export function showLogin(text = "", kind = "") {
     username: lastUsername,
     onLogin: (reply) => {
       session.begin(reply);
-      return enter(reply.username, { isLogin: true });
+      return goInside(reply.username, { isLogin: true });
     },
   });
   const isMailed = config.registration.passwordReset === "mail";
@@ -49,10 +50,11 @@ export function showLogin(text = "", kind = "") {
  * @param {string} operator who has logged in
  * @param {{ isLogin?: boolean }} options whether the login has just been sent
  */
-export async function enter(operator, options = {}) {
+export async function goInside(operator, options = {}) {
   lastUsername = operator;
   const verified = api.get("admin/verify");
   verified.catch(() => {}); // whoever waits for it reports it
+  askForQueue(api);
   const inside = /** @type {Inside} */ (await loadPart(INSIDE));
   try {
     await inside.enter(operator, verified, options);

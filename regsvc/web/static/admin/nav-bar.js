@@ -2,7 +2,7 @@
 
 import { button, link, make } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
-import { hashFor } from "./view-context.js";
+import { hashFor } from "./hash.js";
 
 const TITLE = document.title;
 

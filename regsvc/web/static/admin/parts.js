@@ -10,8 +10,8 @@ const files = (document.body.dataset.parts ?? "").split(" ");
 
 /** @type {Array<Promise<unknown> | null>} null: it was not asked for yet, or could not be loaded */
 const loading = [];
-/** @type {Record<string, unknown>} the modules of the parts, for those that come later */
-const modules = {};
+/** @type {Record<string, unknown>} what the parts give those that come later */
+const shared = {};
 let failures = 0;
 
 /**
@@ -58,8 +58,8 @@ async function load(index) {
     /** @type {Promise<never>} */ (late),
   ]);
   Object.assign(texts, more);
-  const part = run(modules);
-  Object.assign(modules, part.modules);
+  const part = run(shared);
+  Object.assign(shared, part.shared);
   return part.entry;
 }
 

@@ -2,8 +2,8 @@
 // through it ends when the view is left, and what a view registers after that, because it was still loading, never
 // begins.
 
-import { queryString } from "../shared/api.js";
 import { effect } from "../shared/signal.js";
+import { hashFor } from "./hash.js";
 import { loadDialogs } from "./later.js";
 
 /** @typedef {import("./decisions/decision-dialog.js").DialogOptions} DialogOptions */
@@ -35,14 +35,14 @@ export class ViewContext {
     return this.shell.api;
   }
 
-  /** The queue in figures, as the server counts; null before it was loaded. Effects follow it. */
-  get overview() {
-    return this.shell.updates.overview.value;
+  /** What is loaded once the first view is shown; null until then. */
+  get rest() {
+    return this.shell.rest;
   }
 
-  /** The number of applicants who wait for the team, without those of pending decisions. Effects follow it. */
-  get waiting() {
-    return this.shell.updates.waiting;
+  /** Return what is loaded once the first view is shown. From then on events are received. */
+  loadRest() {
+    return this.shell.loadRest();
   }
 
   /** The `config` of GET /api/config. */
@@ -151,9 +151,10 @@ export class ViewContext {
   }
 
   /** @param {import("./keyboard.js").Bindings} bindings */
-  addKeys(bindings) {
+  async addKeys(bindings) {
+    const { keyboard } = await this.loadRest();
     if (!this.isOver) {
-      this.onLeave(this.shell.keyboard.add(this.view.title, bindings));
+      this.onLeave(keyboard.add(this.view.title, bindings));
     }
   }
 
@@ -187,26 +188,4 @@ export class ViewContext {
     this.#decisionListeners = [];
     this.#cleanups.splice(0).forEach((cleanup) => cleanup());
   }
-}
-
-/**
- * Return the hash of a view: "#users?status=banned".
- *
- * @param {string} viewId
- * @param {Query} query
- */
-export function hashFor(viewId, query = {}) {
-  const parameters = queryString(query);
-  return parameters ? `#${viewId}?${parameters}` : `#${viewId}`;
-}
-
-/**
- * Return the view and the query of a hash such as "#users?status=banned".
- *
- * @param {string} hash
- * @returns {{ id: string, query: Record<string, string> }}
- */
-export function parseHash(hash) {
-  const [id, query = ""] = hash.slice(1).split(/\?(.*)/s, 2);
-  return { id, query: Object.fromEntries(new URLSearchParams(query)) };
 }

@@ -4,9 +4,10 @@ import { asRefusal } from "../shared/api.js";
 import { button, make, replaceContent } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
+import { parseHash } from "./hash.js";
 import { loadLater, prefetchLater } from "./later.js";
 import { may } from "./permissions.js";
-import { parseHash, ViewContext } from "./view-context.js";
+import { ViewContext } from "./view-context.js";
 import { queueView } from "./views/queue.js";
 
 /** @type {Array<Omit<View, "render">>} the views that are loaded later, in the order of the menu */
@@ -67,8 +68,10 @@ const VIEWS = [
   queueView,
   ...LATER.map((view) => ({
     ...view,
-    render: async (/** @type {ViewContext} */ context, /** @type {Record<string, string>} */ query) =>
-      (await loadLater()).views[view.id].render(context, query),
+    render: async (/** @type {ViewContext} */ context, /** @type {Record<string, string>} */ query) => {
+      const [later] = await Promise.all([loadLater(), context.loadRest()]); // events before data: none is missed
+      return later.views[view.id].render(context, query);
+    },
   })),
 ];
 

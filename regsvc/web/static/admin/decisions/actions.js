@@ -7,7 +7,7 @@ import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
 import { mayChoose } from "../permissions.js";
 import { countNames, formatNumber } from "../phrases.js";
-import { applies, DECISION_KEYS } from "./transitions.js";
+import { applies, DECISION_KEYS, statusesOf } from "./transitions.js";
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
 
@@ -87,16 +87,6 @@ export function changeBan(context, user) {
     end: banExpiresAt,
     shown: statusesOf([user]),
   });
-}
-
-/**
- * Return the status of each user, as it is shown.
- *
- * @param {ListedUser[]} users
- * @returns {Record<string, Status>}
- */
-export function statusesOf(users) {
-  return Object.fromEntries(users.map(({ username, status }) => [username, status]));
 }
 
 /** @type {Partial<Record<DecisionName, string>>} */

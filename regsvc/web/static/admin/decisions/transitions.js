@@ -60,3 +60,13 @@ export const USER_EVENTS = [
 export function applies(decision, user) {
   return mayDecide(decision, user.status) && user.decisions.includes(decision);
 }
+
+/**
+ * Return the status of each user, as it is shown.
+ *
+ * @param {ListedUser[]} users
+ * @returns {Record<string, Status>}
+ */
+export function statusesOf(users) {
+  return Object.fromEntries(users.map(({ username, status }) => [username, status]));
+}

@@ -3,25 +3,22 @@
 import { asRefusal } from "../../shared/api.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
-import { decideFor, statusesOf } from "../decisions/actions.js";
-import { USER_EVENTS } from "../decisions/transitions.js";
+import { statusesOf, USER_EVENTS } from "../decisions/transitions.js";
 import { loadDialogs } from "../later.js";
 import { may } from "../permissions.js";
 import { Refresh } from "../refresh.js";
 import { ApplicantCard } from "./queue/applicant-card.js";
 import { ApplicantList } from "./queue/applicant-list.js";
 import { Applicants } from "./queue/applicants.js";
-import { OverviewStrip } from "./queue/overview.js";
 import { QueueLayout } from "./queue/queue-layout.js";
 import { QueueUpdates } from "./queue/queue-updates.js";
-import { Readers } from "./queue/readers.js";
 import { ReviewQueue } from "./queue/review-queue.js";
 
-const MIN_AHEAD = 30; // applicants behind the current one; with fewer the next page is loaded
+const MIN_AHEAD = 20; // applicants behind the current one; with fewer the next page is loaded
 const ADDRESS_DELAY = 300; // milliseconds
 const MINUTE = 60_000; // milliseconds
 
-/** @typedef {import("./queue/applicant.js").ActionName} ActionName */
+/** @typedef {import("./queue/applicant-summary.js").ActionName} ActionName */
 
 /** @type {View} */
 export const queueView = {
@@ -49,7 +46,6 @@ class QueuePage {
     this.context = context;
     this.applicants = new Applicants(context.api);
     this.applicants.filters = filters;
-    this.readers = new Readers(context);
     this.searching = Promise.resolve();
     this.queue = new ReviewQueue(this.applicants, (username) => context.pendingFor(username) !== null);
     this.refresh = new Refresh(context, () => this.load());
@@ -70,8 +66,10 @@ class QueuePage {
       onShown: (applicant) => this.prefetchNext(applicant),
       onGone: ({ username }) => this.updates.remove(username, t("gone_meanwhile", { name: username })),
     });
-    this.overview = new OverviewStrip(context);
-    this.layout = new QueueLayout(context, this.queue, this.list, card, this.overview, {
+    /** @type {import("./queue/overview.js").OverviewStrip | null} */
+    this.overview = null;
+    this.isEarly = context.rest === null; // whether it is loaded before events are received
+    this.layout = new QueueLayout(context, this.queue, this.list, card, {
       act: (name) => this.act(name),
       move: (positions) => this.move(positions),
       selectAll: () => this.selectAll(),
@@ -85,8 +83,6 @@ class QueuePage {
   start() {
     const { context, queue } = this;
     this.layout.start(context);
-    this.layout.showAbove(this.readers.element);
-    context.effect(() => this.readers.follow(queue.current?.username ?? ""));
     context.effect(() => {
       void queue.current;
       void queue.selected;
@@ -101,11 +97,39 @@ class QueuePage {
       clearInterval(clock);
       clearTimeout(this.addressTimer ?? undefined);
     });
+    this.complete();
+  }
+
+  /** Show the figures, and who else reads; load again what has changed before events were received. */
+  async complete() {
+    const { context, queue } = this;
+    const { OverviewStrip, Readers, updates } = await context.loadRest();
+    if (context.isOver) {
+      return;
+    }
+    this.overview = new OverviewStrip(context, updates, this.layout.overview);
+    const readers = new Readers(context);
+    this.layout.showAbove(readers.element);
+    context.effect(() => readers.follow(queue.current?.username ?? ""));
+    if (this.isEarly) {
+      await this.catchUp();
+    }
+  }
+
+  async catchUp() {
+    try {
+      if (!(await this.applicants.haveChanged())) {
+        return;
+      }
+    } catch (error) {
+      asRefusal(error); // loading again reports it
+    }
+    await this.refresh.now();
   }
 
   updateTimes() {
     this.list.updateTimes();
-    this.overview.render();
+    this.overview?.render();
   }
 
   /** @returns {import("../keyboard.js").Bindings} */
@@ -268,7 +292,7 @@ class QueuePage {
     } else if (name === "ask") {
       await this.ask(applicants);
     } else if (name === "ban" || name === "delete") {
-      await decideFor(this.context, name, applicants);
+      await (await this.context.loadRest()).decideFor(this.context, name, applicants);
     } else {
       await this.context.askAndDecide("approve", usernames, { key: "a", shown });
     }

@@ -3,20 +3,11 @@
 import { asRefusal } from "../../../shared/api.js";
 import { button, make, replaceContent } from "../../../shared/dom.js";
 import { t } from "../../../shared/i18n.js";
-import { givePoints, NotesSection } from "../../additions.js";
 import { may } from "../../permissions.js";
-import { foldedWhy } from "../../why.js";
-import {
-  renderActions,
-  renderAnswers,
-  renderConversation,
-  renderFacts,
-  renderMoreActions,
-  renderRecord,
-  renderWarnings,
-} from "./applicant.js";
 import { renderTags } from "./applicant-list.js";
+import { renderActions, renderMoreActions, renderSummary, renderWarnings } from "./applicant-summary.js";
 
+/** @typedef {import("../../additions.js").NotesSection} NotesSection */
 /**
  * @typedef {{ answers: HTMLElement, record: HTMLElement, below: HTMLElement[] }} Details the places of what is loaded,
  *   and what comes below it: shown with it, as it would move else
@@ -24,7 +15,7 @@ import { renderTags } from "./applicant-list.js";
 
 /**
  * @typedef {object} CardActions
- * @property {(name: import("./applicant.js").ActionName, applicant: ListedUser) => unknown} act
+ * @property {(name: import("./applicant-summary.js").ActionName, applicant: ListedUser) => unknown} act
  * @property {(applicant: ListedUser) => unknown} onShown called when the details are shown
  * @property {(applicant: ListedUser) => unknown} onGone called when the user does not exist any more
  */
@@ -54,23 +45,17 @@ export class ApplicantCard {
     }
     this.title = make("h3", { tabindex: "-1" }, applicant.username);
     const loading = make("p", { class: "quiet-text" }, t("loading"));
-    const [facts, why] = [renderFacts(applicant), foldedWhy(this.context, applicant.username)];
+    const facts = renderSummary(applicant);
+    facts.hidden = true;
     /** @type {Details} */
-    const details = {
-      answers: make("div", { class: "details" }, loading),
-      record: make("div", {}),
-      below: [facts, why],
-    };
-    details.below.forEach((element) => {
-      element.hidden = true;
-    });
-    // loaded again, an applicant keeps the form, in which a note may be being typed
-    const isSame = this.notes?.username === applicant.username;
-    const notes = (isSame ? this.notes : null) ?? new NotesSection(this.context, applicant.username, "h4");
-    const isTyping = document.activeElement === notes.text;
-    this.notes = notes;
-    notes.onAdded = () => this.loadAgain(applicant, details, notes);
-    const act = (/** @type {import("./applicant.js").ActionName} */ name) => this.actions.act(name, applicant);
+    const details = { answers: make("div", { class: "details" }, loading), record: make("div", {}), below: [facts] };
+    const act = (/** @type {import("./applicant-summary.js").ActionName} */ name) => this.actions.act(name, applicant);
+    const warnings = make("div", { class: "warnings" }, renderWarnings(applicant));
+    const side = make("div", { class: "side" }, warnings, details.record);
+    const isTyping = document.activeElement === this.notes?.text;
+    if (this.context.rest !== null) {
+      this.complete(this.context.rest, applicant, details, side);
+    }
     replaceContent(
       this.element,
       make(
@@ -81,19 +66,46 @@ export class ApplicantCard {
         details.answers,
         facts,
       ),
-      make(
-        "div",
-        { class: "side" },
-        make("div", { class: "warnings" }, renderWarnings(applicant)),
-        details.record,
-        notes.element,
-        why,
-      ),
+      side,
     );
-    if (isTyping) {
-      notes.text.focus({ preventScroll: true });
+    if (this.context.rest === null) {
+      this.completeLater(applicant, details, side);
+    } else if (isTyping && side.contains(this.notes?.text ?? null)) {
+      this.notes?.text.focus({ preventScroll: true });
     }
-    this.loadDetails(applicant, details, notes);
+  }
+
+  /**
+   * @param {ListedUser} applicant
+   * @param {Details} details
+   * @param {HTMLElement} side
+   */
+  async completeLater(applicant, details, side) {
+    const rest = await this.context.loadRest();
+    if (side.isConnected) {
+      this.complete(rest, applicant, details, side);
+    }
+  }
+
+  /**
+   * Add the notes and why the applicant cannot join, and load the details.
+   *
+   * @param {import("../../later.js").Rest} rest
+   * @param {ListedUser} applicant
+   * @param {Details} details
+   * @param {HTMLElement} side
+   */
+  complete(rest, applicant, details, side) {
+    const why = rest.foldedWhy(this.context, applicant.username);
+    why.hidden = true;
+    details.below.push(why);
+    // loaded again, an applicant keeps the form, in which a note may be being typed
+    const isSame = this.notes?.username === applicant.username;
+    const notes = (isSame ? this.notes : null) ?? new rest.NotesSection(this.context, applicant.username, "h4");
+    this.notes = notes;
+    notes.onAdded = () => this.loadAgain(rest, applicant, details, notes);
+    side.append(notes.element, why);
+    this.loadDetails(rest, applicant, details, notes);
   }
 
   focus() {
@@ -101,26 +113,29 @@ export class ApplicantCard {
   }
 
   /**
+   * @param {import("../../later.js").Rest} rest
    * @param {ListedUser} applicant
    * @param {Details} details
    * @param {NotesSection} notes
    */
-  loadAgain(applicant, details, notes) {
+  loadAgain(rest, applicant, details, notes) {
     this.applicants.forget(applicant.username);
-    return this.loadDetails(applicant, details, notes);
+    return this.loadDetails(rest, applicant, details, notes);
   }
 
   /**
+   * @param {import("../../later.js").Rest} rest
    * @param {ListedUser} applicant
    * @param {Details} details
    * @param {NotesSection} notes
    */
-  async loadDetails(applicant, details, notes) {
+  async loadDetails(rest, applicant, details, notes) {
     try {
       const user = await this.applicants.details(applicant.username);
-      const judge = givePoints(this.context, applicant.username, () => this.loadAgain(applicant, details, notes));
-      replaceContent(details.answers, renderConversation(user, "h4"), renderAnswers(user, "h4", judge));
-      replaceContent(details.record, renderRecord(user, "h4"));
+      const again = () => this.loadAgain(rest, applicant, details, notes);
+      const judge = rest.givePoints(this.context, applicant.username, again);
+      replaceContent(details.answers, rest.renderConversation(user, "h4"), rest.renderAnswers(user, "h4", judge));
+      replaceContent(details.record, rest.renderRecord(user, "h4"));
       notes.update(user);
     } catch (error) {
       const refusal = asRefusal(error);
@@ -128,7 +143,7 @@ export class ApplicantCard {
         this.actions.onGone(applicant);
         return;
       }
-      const retry = button(t("try_again"), () => this.loadDetails(applicant, details, notes), "quiet");
+      const retry = button(t("try_again"), () => this.loadDetails(rest, applicant, details, notes), "quiet");
       replaceContent(details.answers, make("p", { class: "notice", "data-kind": "bad" }, refusal.message), retry);
     }
     details.below.forEach((element) => {

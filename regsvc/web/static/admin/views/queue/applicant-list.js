@@ -5,7 +5,7 @@ import { headOf } from "../../../shared/heads.js";
 import { t } from "../../../shared/i18n.js";
 import { askedBadge, badge, signalBadge } from "../../badges.js";
 import { timeAgo } from "../../phrases.js";
-import { shownSignals } from "./applicant.js";
+import { shownSignals } from "./applicant-summary.js";
 
 /**
  * @typedef {object} ListActions

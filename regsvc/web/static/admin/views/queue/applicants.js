@@ -2,8 +2,8 @@
 
 import { asRefusal } from "../../../shared/api.js";
 import { batch, Signal } from "../../../shared/signal.js";
+import { firstQueuePage, loadQueuePage } from "../../queue-pages.js";
 
-const PAGE_SIZE = 100;
 const MAX_NEW = 100; // in one request; for more of them the list is loaded again
 const MAX_CACHED = 50; // applicants whose details are remembered
 
@@ -15,6 +15,7 @@ export class Applicants {
   #details = new Map();
   /** @type {string | null} null: the list is complete */
   #cursor = null;
+  #first = ""; // the first page, as it was loaded
   /** @type {Promise<void> | null} of the next page, while it is being loaded */
   #loading = null;
 
@@ -45,10 +46,12 @@ export class Applicants {
    */
   async load(onLoaded = () => {}) {
     const { filters } = this;
-    const { users, nextCursor, pagination } = await this.loadPage({});
+    const page = await firstQueuePage(this.api, filters);
+    const { users, nextCursor, pagination } = page;
     if (filters !== this.filters) {
       return; // a later search is shown instead
     }
+    this.#first = JSON.stringify(page);
     batch(() => {
       this.#list.value = users;
       this.#cursor = nextCursor;
@@ -63,9 +66,9 @@ export class Applicants {
     this.#total.value = count ?? (this.filters.show ? this.list.length : 100_000);
   }
 
-  /** @param {Query} place of the page */
-  loadPage(place) {
-    return this.api.get("admin/users", { status: "pending", size: PAGE_SIZE, ...asQuery(this.filters), ...place });
+  /** Return whether the first page has changed since it was loaded. Throws a Refusal. */
+  async haveChanged() {
+    return JSON.stringify(await loadQueuePage(this.api, this.filters)) !== this.#first;
   }
 
   /** Whether all applicants are loaded. */
@@ -96,7 +99,7 @@ export class Applicants {
 
   /** @param {string} after */
   async #loadNextPage(after) {
-    const { users, nextCursor, pagination } = await this.loadPage({ after });
+    const { users, nextCursor, pagination } = await loadQueuePage(this.api, this.filters, { after });
     if (after !== this.#cursor) {
       return; // the list was loaded again meanwhile
     }
@@ -206,14 +209,4 @@ export class Applicants {
       asRefusal(error);
     }
   }
-}
-
-/**
- * Return the query for filters: "show" names one of its switches.
- *
- * @param {Record<string, string>} filters
- * @returns {Query}
- */
-function asQuery({ show = "", ...others }) {
-  return show ? { ...others, [show]: true } : others;
 }

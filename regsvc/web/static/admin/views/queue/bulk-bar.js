@@ -4,11 +4,11 @@ import { button, make } from "../../../shared/dom.js";
 import { t } from "../../../shared/i18n.js";
 import { formatNumber } from "../../phrases.js";
 import { leaveRoom } from "../../room-below.js";
-import { renderActions } from "./applicant.js";
+import { renderActions } from "./applicant-summary.js";
 
 /**
  * @typedef {object} BulkActions
- * @property {(name: import("./applicant.js").ActionName) => unknown} act
+ * @property {(name: import("./applicant-summary.js").ActionName) => unknown} act
  * @property {() => unknown} selectAll
  */
 

@@ -11,16 +11,21 @@ const NONE = "–";
 /** @typedef {NonNullable<Overview["decided"]>[number]} DecidedDay */
 
 export class OverviewStrip {
-  /** @param {import("../../view-context.js").ViewContext} context */
-  constructor(context) {
+  /**
+   * @param {import("../../view-context.js").ViewContext} context
+   * @param {import("../../live-updates.js").LiveUpdates} updates
+   * @param {HTMLElement} element its place
+   */
+  constructor(context, updates, element) {
     this.context = context;
-    this.element = make("ul", { class: "overview", "aria-label": t("overview") });
+    this.updates = updates;
+    this.element = element;
     context.effect(() => this.render());
   }
 
   render() {
-    const { overview, waiting } = this.context;
-    replaceContent(this.element, overview === null ? [] : this.figures(overview, waiting));
+    const { overview, waiting } = this.updates;
+    replaceContent(this.element, overview.value === null ? [] : this.figures(overview.value, waiting));
   }
 
   /**

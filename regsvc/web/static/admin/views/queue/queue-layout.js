@@ -9,7 +9,7 @@ import { bulkBar } from "./bulk-bar.js";
 
 const WAITING_FOR = ["", "review", "applicant"];
 
-/** @typedef {import("./applicant.js").ActionName} ActionName */
+/** @typedef {import("./applicant-summary.js").ActionName} ActionName */
 
 /**
  * @typedef {object} LayoutActions
@@ -27,10 +27,9 @@ export class QueueLayout {
    * @param {import("./review-queue.js").ReviewQueue} queue
    * @param {import("./applicant-list.js").ApplicantList} list
    * @param {import("./applicant-card.js").ApplicantCard} card
-   * @param {import("./overview.js").OverviewStrip} overview
    * @param {LayoutActions} actions
    */
-  constructor(context, queue, list, card, overview, actions) {
+  constructor(context, queue, list, card, actions) {
     this.queue = queue;
     this.list = list;
     this.card = card;
@@ -53,7 +52,9 @@ export class QueueLayout {
       make("div", { class: "list-pane" }, listParts),
       make("div", { class: "card-pane" }, pager, card.element),
     );
-    this.element = make("div", { class: "queue" }, overview.element, this.empty, this.split);
+    /** The place of the queue in figures, which come later. */
+    this.overview = make("ul", { class: "overview", "aria-label": t("overview") });
+    this.element = make("div", { class: "queue" }, this.overview, this.empty, this.split);
     this.watchEnd(context);
     card.element.addEventListener("keydown", (event) => this.leaveCard(event));
   }
