@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help venv run test test-all torture fuzz cluster lint format sample modules promise bench bench-sync pictures dist dist-test fresh-test lock
+.PHONY: help venv run test test-all torture fuzz cluster lint format sample modules promise bench bench-sync heard pictures dist dist-test fresh-test lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -90,6 +90,9 @@ bench: $(STAMP) $(BENCH_STAMP)  ## measures beside a peer, and writes docs/bench
 bench-sync: $(STAMP)  ## measures the sync over a million players (PART=sqlite, PLAYERS=200000, SIZES="10000 100000")
 	@sh tests/install_system_packages.sh
 	$(PY) -m tests.bench.sync $(PART) $(if $(PLAYERS),--players $(PLAYERS)) $(if $(SIZES),--sizes $(SIZES))
+
+heard: $(STAMP)  ## writes down what screen readers are told of every page, into tests/browser/heard: read the difference
+	COMPANION_TEST_WRITE_HEARD=1 TMPDIR=$(TEST_TMPDIR) $(PY) -m pytest -q tests/browser/test_heard.py
 
 pictures: $(STAMP)  ## takes pictures of every page, into docs/pictures: look at them
 	$(PY) -m tests.browser.pictures

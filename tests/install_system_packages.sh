@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the tests use beside Python: MariaDB's server, systemd's reader of unit files, a browser, Node.js for the unit
+# What the tests use beside Python: MariaDB's server, systemd's reader of unit files, two browsers, Node.js for the unit
 # tests of the pages' scripts, strace, which tells what a process has flushed to disk, libfaketime, which sets the clock of
 # one process, and curl, which README's story types. None starts a service. nginx, Caddy and Prometheus would: of these three
 # packages only one program each is unpacked, into a cache of the user's (nginx and Caddy serve our samples of a proxy,
@@ -15,6 +15,7 @@ command -v systemd-analyze >/dev/null 2>&1 || missing="$missing systemd"
 # the headless shell is the same browser without windows, and a third faster; the others do as well
 command -v chromium-headless-shell >/dev/null 2>&1 || command -v chromium >/dev/null 2>&1 ||
     command -v chromium-browser >/dev/null 2>&1 || missing="$missing chromium-headless-shell|chromium"
+command -v firefox-esr >/dev/null 2>&1 || missing="$missing firefox-esr"
 ls /usr/lib/*/libatomic.so.1 >/dev/null 2>&1 || missing="$missing libatomic1"  # for what drives the browser
 command -v curl >/dev/null 2>&1 || missing="$missing curl"
 command -v node >/dev/null 2>&1 || missing="$missing nodejs"

@@ -22,7 +22,8 @@ from regsvc.core.shapes import EpochMilliseconds, Output, Username, to_datetime
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import SYNC, Actor
-from regsvc.database.models import APPROVED, BANNED, OPEN, PENDING, REJECTED, User
+from regsvc.database.models import APPROVED, BANNED, OPEN, PENDING, REJECTED, Review, User
+from regsvc.http.kept_replies import LIFETIME
 from regsvc.http.messages import Reply, Request, Warnings
 from regsvc.http.route import Routes
 from regsvc.notifications.mail.queue import MailQueue
@@ -52,6 +53,7 @@ _REPEATABLE: Final = frozenset({"unban", "reopen"})
 _AGAIN: Final = (RateLimit(20, timedelta(days=1)),)
 """Every circle of decisions about a user has one of these in it, or another ban of a banned user: each leaves a review
 and its reason, for good."""
+_REPEATED_FOR: Final = timedelta(seconds=LIFETIME)
 _MOST_REJECTED: Final = 500
 """Unanswered applications that are rejected at once; further ones a minute later."""
 
@@ -99,8 +101,27 @@ class Decisions:
         if details.expires_at is not None and details.expires_at <= self.now():
             raise errors.InvalidField("expiresAt")
         work = partial(self._decide, transition=transition, by=by, details=details, require=require)
-        result, warnings = self.access.change(name_key(username), work, reconciles_first=True)
+        try:
+            result, warnings = self.access.change(name_key(username), work, reconciles_first=True)
+        except (errors.WrongStatus, errors.UserNotFound):
+            made = self._find_made(username, transition, by, details)
+            if made is None:
+                raise
+            return made
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
+
+    def _find_made(
+        self, username: str, transition: str, by: Principal, details: DecisionDetails
+    ) -> DecisionResult | None:
+        """Return the last decision about the user, if the attempt has made it before; None: it is another one."""
+        if not details.is_attempt or details.password_choice is not None:
+            return None
+        last = Review.select().where(Review.username_key == name_key(username)).order_by(Review.id.desc()).first()
+        asked = (transition, by.actor.name, details.reason, details.expires_at)
+        if last is None or asked != (last.transition, last.operator, last.reason, last.ban_expires_at):
+            return None
+        is_recent = not is_over(last.reviewed_at, _REPEATED_FOR, self.now())
+        return DecisionResult(last.username, last.status_after, (), last.status_before) if is_recent else None
 
     def ask(
         self, username: str, question: str, by: Principal, require: Callable[[User], None] = _require_nothing
@@ -492,7 +513,8 @@ async def change_status(
     **details: Any,
 ) -> DecisionReply | BulkDecisionReply:
     """Apply a transition to the targets; `details` are further ones of the decision."""
-    decision = DecisionDetails(request.reason, is_silent=request.silent, **details)
+    is_attempt = call.attempt_nonce is not None
+    decision = DecisionDetails(request.reason, is_silent=request.silent, is_attempt=is_attempt, **details)
     decide = partial(decisions.decide, transition=transition, by=call.principal, details=decision)
     return await apply(call, mails, request, partial(call.run, decide), message_key)
 

@@ -81,11 +81,13 @@ class Invitations:
         *,
         token_id: int | None = None,
         has_second_factor: bool = False,
+        attempt_nonce: str | None = None,
     ) -> tuple[str, InvitationFields]:
         """Make an invitation for so many registrations; return its link, which is possible only now, and its record.
 
         `made_by` is the name of the user with whose right it ends; None: the host. `ends_at`: the end of the API token
-        `token_id` with which it is made, which it does not outlive. Raises `Forbidden` for a maker who may not review,
+        `token_id` with which it is made, which it does not outlive. One that this attempt has made before is
+        returned again. Raises `Forbidden` for a maker who may not review,
         `Unauthorized` for a token that has ended, and `RateLimited`.
         """
         made_by = None if made_by is None else name_key(made_by)
@@ -95,11 +97,17 @@ class Invitations:
             origin = Origin(made_by, moment, has_second_factor, token_id)
             if self._entitlements.find_cause(origin, Permission.USERS_REVIEW) is not None:
                 raise Forbidden(permission=Permission.USERS_REVIEW)
+            granted = " ".join(grant for grant in GRANTS if grant in grants)
+            if attempt_nonce is not None:
+                asked = (Invitation.uses == uses) & (Invitation.grants == granted)
+                made = Invitation.get_or_none((Invitation.nonce == attempt_nonce) & asked)
+                if made is not None:
+                    return self._link_of(made), _record(made)
             if made_by is not None:
                 self._require_few(database, made_by, moment)
             row = Invitation.create(
-                nonce=new_nonce(),
-                grants=" ".join(grant for grant in GRANTS if grant in grants),
+                nonce=attempt_nonce or new_nonce(),
+                grants=granted,
                 uses=uses,
                 used=0,
                 made_by=made_by,
@@ -110,8 +118,7 @@ class Invitations:
                 expires_at=min(moment + lifetime, ends_at or moment + lifetime),
             )
             self._audit.record("invitation.created", by, None, {"id": row.id, "uses": uses, "grants": row.grants})
-        token = self._secrets.link_token(int(row.id), row.nonce, _PURPOSE)
-        return f"{self._base_url}{_PATH}#invite={token}", _record(row)
+        return self._link_of(row), _record(row)
 
     def list_all(self) -> list[InvitationFields]:
         """Return the newest 500 invitations, newest first."""
@@ -166,6 +173,10 @@ class Invitations:
     def purge(self, kept: timedelta) -> int:
         """Delete invitations that ended so long ago; return their number."""
         return int(Invitation.delete().where(Invitation.expires_at < self._now() - kept).execute())
+
+    def _link_of(self, row: Invitation) -> str:
+        token = self._secrets.link_token(int(row.id), row.nonce, _PURPOSE)
+        return f"{self._base_url}{_PATH}#invite={token}"
 
     def _require_few(self, database: Database, maker: str, moment: datetime) -> None:
         """Raise `RateLimited` where this maker has made too many lately; one request at a time, by the lock."""
@@ -257,10 +268,9 @@ async def invite(
     by, lifetime = call.principal, timedelta(days=days)
     create = invitations.create
     made_by = by.actor, by.username or None, by.ends_at
-    has_factor = by.has_second_factor
-    link, record = await call.run(
-        create, uses, lifetime, grants, *made_by, token_id=by.token_id, has_second_factor=has_factor
-    )
+    origin: Any = {"token_id": by.token_id, "has_second_factor": by.has_second_factor}
+    nonce = call.attempt_nonce
+    link, record = await call.run(create, uses, lifetime, grants, *made_by, **origin, attempt_nonce=nonce)
     return InviteReply(message=call.message("invitation_created"), link=link, record=record)
 
 

@@ -59,7 +59,7 @@ class MembershipWatch:
         for page in pages_of(users, PAGE):
             seen = self._find_last_seen(page)
             if seen is None:
-                return  # nothing tells of logins now: no membership ends for that
+                return  # it is not known who plays: no membership ends for that
             self._note(page, seen, idle)
         if is_whole:
             self._looked_at = now

@@ -26,6 +26,7 @@ from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.accounts.team import LostRights, TeamRoles
 from regsvc.accounts.team_credentials import TeamCredentials
+from regsvc.accounts.undo import Undo
 from regsvc.allowlist.profiles import Profiles
 from regsvc.allowlist.run import AllowlistRunner, ListReport, keeps_list, read_list_config
 from regsvc.app.context import AppContext
@@ -559,6 +560,8 @@ class App:
             level_of=self.context.protected_level_of,
             announce=lambda user: self.webhook.enqueue("role_changed", user.username, user.status),
         )
+        done = self.reconciler, self.transitions, self.made_by_right, self.mail_queue, self.audit
+        self.undo = Undo(self._database, self.team, self.access, *done, now)
         self.lost_rights = LostRights(self.team_roles, operators, self.live, now)
         self.sync.before_run, self.sync.after_run = self._prepare_run, self._remind
         find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code
@@ -589,9 +592,14 @@ class App:
         count = self.metrics.count_chat_action
         receiver = ChatReceiver(decisions, self.worker, self.translations, self._on_change, count, now)
         instance = instance_id(self._config.server.state_dir, self._config.server.instance)
+        self.settings.tell_of_pause = self._tell_of_pause
         self.team_chat = open_chats(
             platforms, receiver, lambda name, period: TaskLease(self._database, name, period, instance)
         )
+
+    def _tell_of_pause(self) -> None:
+        self.admin_digest.tell("registration_paused")
+        self.team_chat_queue.enqueue_notice("registration_paused")
 
     async def _examine(self) -> "tuple[Checkup, datetime]":
         """Return what the doctor finds, and when; on a thread of its own."""
@@ -659,6 +667,7 @@ class App:
     def follow_database(self) -> None:
         """Follow the settings, and make due what waited for what is known, or connected, by now. Blocking."""
         self.settings.follow()
+        self.settings.follow_team()
         self.console.hasten()
         self.team_chat.hasten()
 

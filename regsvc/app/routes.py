@@ -19,6 +19,7 @@ from regsvc.accounts import (
     status_lookup,
     team,
     team_credentials,
+    undo,
 )
 from regsvc.accounts.chat import linking as chat_linking
 from regsvc.core.addresses import is_loopback
@@ -73,6 +74,7 @@ ROUTES = with_aliases(
         *settings.ROUTES,
         *mail_history.ROUTES,
         *sync.ROUTES,
+        *undo.ROUTES,
         *last_checkup.ROUTES,
         *event_streams.ROUTES,
     )

@@ -43,6 +43,39 @@ _LAST_SEEN_INTERVAL: Final = timedelta(minutes=1)
 _DENIAL_TALLY_PERIOD: Final = timedelta(hours=1)
 # A successful login resets the login limits, so they do not bound how many sessions one user can open.
 _MAX_SESSIONS_PER_USER: Final = 200
+# By the first part that is found: most browsers call themselves Chrome as well, and Chrome calls itself Safari.
+_BROWSERS: Final = {
+    "Edg": "Edge",
+    "OPR/": "Opera",
+    "SamsungBrowser": "Samsung Internet",
+    "Vivaldi": "Vivaldi",
+    "YaBrowser": "Yandex Browser",
+    "MicroMessenger": "WeChat",
+    "MQQBrowser": "QQ Browser",
+    "UCBrowser": "UC Browser",
+    "Firefox/": "Firefox",
+    "FxiOS": "Firefox",
+    "CriOS": "Chrome",
+    "Chrome/": "Chrome",
+    "Safari/": "Safari",
+}
+_SYSTEMS: Final = {
+    "Windows": "Windows",
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "CrOS": "ChromeOS",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
+
+
+def name_device(user_agent: str) -> str | None:
+    """Return browser and system in words of ours, "Firefox/Windows", of which either may be empty; None: neither."""
+    names = [next((own[part] for part in own if part in user_agent), "") for own in (_BROWSERS, _SYSTEMS)]
+    return "/".join(names) if any(names) else None
+
+
 _PUBLIC_ID_LENGTH: Final = 24
 
 
@@ -125,6 +158,7 @@ class Sessions:
             last_seen_at=now,
             expires_at=expires_at,
             has_second_factor=has_second_factor,
+            device=name_device(caller.user_agent),
         ).execute()
         if session_count is None or session_count >= _MAX_SESSIONS_PER_USER:
             self._revoke_oldest(user.id)

@@ -10,12 +10,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import Any, Final, NoReturn
 
 from plugin_bridge.text import decode_text
 from regsvc import __version__
+from regsvc.core.clock import now
 from regsvc.core.rights import (
     GRANTS,
     MAX_INVITATION,
@@ -65,6 +67,7 @@ COMMANDS: Final = {
     "doctor": "report what is wrong or risky here, and how to fix it",
     WHY: "tell why a player cannot join the game, and what to do",
     "users": "list users, approve, ban and edit them, give them roles",
+    "undo": "take back what one member of the team, or one API token, decided since a moment",
     "registration": "open or close registration on the running server",
     "announcement": "show, set or clear the announcement on the running server",
     "token": "make, list and revoke API tokens for bots",
@@ -239,6 +242,8 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
         parser.add_argument("action", choices=("show", "set", "clear"))
         parser.add_argument("text", nargs="?", default="", help="with set: the text, in the host's language")
         parser.add_argument("--language", help="language of the text (default: server.language)")
+    elif command == "undo":
+        _add_undo_options(parser)
     elif command == "token":
         _add_token_actions(parser, common)
     elif command == "sync":
@@ -291,6 +296,26 @@ def _add_sync_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also apply changes held back by the limit (sync.max_changes)",
     )
+
+
+def _add_undo_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `undo`."""
+    parser.add_argument(
+        "--by",
+        dest="of",
+        required=True,
+        metavar="NAME|token:NAME",
+        help="who decided: a name as the audit log has it, or an API token",
+    )
+    parser.add_argument(
+        "--since",
+        required=True,
+        type=_moment,
+        metavar="TIME",
+        help='such as "2026-03-01 18:30", in UTC; or "2 hours" ago',
+    )
+    parser.add_argument("--until", type=_moment, metavar="TIME", help="likewise (default: now)")
+    parser.add_argument("--plan", action="store_true", help="only tell what would be undone, and what not")
 
 
 def _add_user_actions(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -355,7 +380,7 @@ def _add_membership(add: Callable[..., argparse.ArgumentParser]) -> None:
     member = add("membership", "let an approved user's membership end, or go on")
     _add_name(member)
     term = member.add_mutually_exclusive_group(required=True)
-    term.add_argument("--until", type=_moment, metavar="DATE", help="when it ends, in UTC, such as 2031-06-01")
+    term.add_argument("--until", type=_date, metavar="DATE", help="when it ends, in UTC, such as 2031-06-01")
     term.add_argument(
         "--for",
         dest="duration",
@@ -479,12 +504,22 @@ def _length(text: str) -> timedelta:
     return length
 
 
-def _moment(text: str) -> datetime:
+def _date(text: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        moment = datetime.fromisoformat(text.strip().removesuffix(" UTC"))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError("it is a date such as 2031-06-01, or 2031-06-01 18:30") from None
-    return moment.replace(tzinfo=moment.tzinfo or UTC)
+
+
+def _moment(text: str) -> datetime:
+    """Return the time that is meant, or that was so long ago."""
+    for read in (_date, lambda written: now() - parse_duration(written)):
+        with suppress(argparse.ArgumentTypeError, ValueError, OverflowError):
+            return read(text)
+    raise argparse.ArgumentTypeError(
+        'write a time such as "2026-03-01 18:30", in UTC, or how long ago, such as "2 hours"'
+    )
 
 
 def _reason(text: str) -> str:

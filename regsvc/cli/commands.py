@@ -26,7 +26,7 @@ from regsvc.cli.data import (
 )
 from regsvc.cli.given_config import actor_name, creates_state, read_config_as_owner, require_installation
 from regsvc.cli.translations import report_translations
-from regsvc.cli.users import explain, run_token_command, run_user_command
+from regsvc.cli.users import explain, run_token_command, run_undo, run_user_command
 from regsvc.config.places import is_installation
 from regsvc.config.sections import Config
 from regsvc.core.errors import DatabaseUnavailable, Refusal
@@ -201,7 +201,7 @@ def _run_opened(args: argparse.Namespace, app: App, applied: list[str]) -> int:
         return _test_chats(app, args.wait)
     if args.command in ("registration", "announcement"):
         return _settings(args, app, Actor(actor_name()))
-    run = run_token_command if args.command == "token" else run_user_command
+    run = {"token": run_token_command, "undo": run_undo}.get(args.command, run_user_command)
     return run(args, app, actor_name())
 
 
@@ -222,6 +222,7 @@ def _settings(args: argparse.Namespace, app: App, actor: Actor) -> int:
         lasts = args.duration if isinstance(args.duration, timedelta) and args.state == "close" else None
         run(settings.set_registration, args.state == "open", app.context.now() + lasts if lasts else None, actor)
     until = f", opens at {live.opens_at:%Y-%m-%d %H:%M} UTC" if live.opens_at else ""
+    until = ", paused until the team decides (registration.pause_after)" if live.is_paused else until
     print(f"registration: {'open' if live.current.registration.open else 'closed'}{until}")
     if args.state == "open" and not live.given.registration.open:
         print("the config says that it is closed: registration.open", file=sys.stderr)

@@ -6,17 +6,20 @@ import getpass
 import json
 import sys
 import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from msgspec import structs
 
-from regsvc.accounts.access import MEANINGS
+from regsvc.accounts.access import MEANINGS, PLAYER_PENDING
 from regsvc.accounts.decisions import DecisionResult
+from regsvc.accounts.undo import Kept, UndoOutcome
 from regsvc.app.app import App
 from regsvc.auth.entitlement import Principal
 from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
+from regsvc.core.progress import Progress
 from regsvc.core.rights import EVERYTHING, parse_permissions
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
@@ -85,6 +88,53 @@ def run_token_command(args: argparse.Namespace, app: App, actor: str) -> int:
             used = f"last used {it.last_used_at:%Y-%m-%d %H:00}" if it.last_used_at else "never used"
             print(f"{it.name:<24} {state:<8} {' '.join(it.permissions)}; by {it.made_by}; {used}")
     return 0
+
+
+def run_undo(args: argparse.Namespace, app: App, actor: str) -> int:
+    """Undo what an actor decided, or tell what that would be; return 1 if anything stays. Raises `Refusal`."""
+    undo, run, by = app.undo, app.worker.run_here, Principal(Actor(actor), EVERYTHING)
+    span = run(undo.find_span, args.of, args.since, args.until, by)
+    names = run(undo.find_names, span)
+    progress = Progress.on_stderr("undoing", len(names))
+    outcomes, has_followed = list[UndoOutcome](), True
+    try:
+        for page in undo.pages(names):
+            found, follows = (run(undo.plan, span, page, by), True) if args.plan else run(undo.run, span, page, by)
+            outcomes, has_followed = outcomes + found, has_followed and follows
+            progress.advance(len(page))
+    finally:  # also of one that is interrupted; another run goes on
+        progress.end()
+        if not args.plan:
+            run(undo.finish, span, outcomes, by)
+    for outcome in outcomes:
+        for line in describe_outcome(outcome):
+            print(line)
+    undone, kept = sum(it.is_undone for it in outcomes), sum(it.kept is not None for it in outcomes)
+    print(f"{'would be undone' if args.plan else 'undone'}: {undone}; left: {kept}", file=sys.stderr)
+    if not has_followed:
+        print(f"warning: {PLAYER_PENDING}: AuthMe's table is away; run it again once it is back", file=sys.stderr)
+    return 1 if kept or not has_followed else 0
+
+
+def describe_outcome(outcome: UndoOutcome) -> Iterator[str]:
+    """Yield a line about what is undone for a user, and one about what is not."""
+    if outcome.is_undone:
+        roles = f", {outcome.role_before or 'no role'} → {outcome.role or 'no role'}"
+        changed = roles if outcome.role_before != outcome.role else ""
+        link = {None: "", "mailed": ", a link to set a password is mailed", "needed": _NEEDS_LINK}[outcome.link]
+        yield f"{outcome.username}: {outcome.status_before} → {outcome.status}{changed}{link}"
+    if outcome.kept is not None:
+        why = _KEPT[outcome.kept].format(by=outcome.kept_by)
+        yield f"{outcome.username}: left, {why}"
+
+
+_NEEDS_LINK: Final = ", needs a password: companion users password NAME --link"
+_KEPT: Final[Mapping[Kept, str]] = {
+    "touched": "{by} decided since",
+    "deleted": "the user was deleted, which cannot be undone",
+    "registered_anew": "the name was registered anew",
+    "protected": "the user stands too high",
+}
 
 
 def _invite(args: argparse.Namespace, app: App, by: Actor) -> int:

@@ -55,10 +55,12 @@ class TeamSettings:
     """When a closed registration opens by itself; None: not by itself."""
     announcements: Mapping[str, str] = field(default_factory=dict)
     """Texts by language, in place of the config's; empty: that one."""
+    is_paused: bool = False
+    """Whether registration is closed until the team decides about applications (`registration.pause_after`)."""
 
     def accepts_registrations(self, now: datetime) -> bool:
         """Return whether registration is open at this moment, as far as the team is concerned."""
-        return self.is_open or (self.opens_at is not None and self.opens_at <= now)
+        return not self.is_paused and (self.is_open or (self.opens_at is not None and self.opens_at <= now))
 
 
 class LiveConfig:
@@ -112,8 +114,15 @@ class LiveConfig:
         is_timed = self.given.registration.open and not self.current.registration.open
         return self.settings.opens_at if is_timed else None
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether it is the pause that keeps registration closed."""
+        return self.settings.is_paused and self.given.registration.open
+
     def require_open(self) -> None:
         """Raise `RegistrationClosed` unless registration is open now."""
+        if self.is_paused:
+            raise RegistrationClosed("paused")
         if not self.current.registration.open:
             raise RegistrationClosed(opens_at=None if self.opens_at is None else epoch_ms(self.opens_at))
 

@@ -173,11 +173,17 @@ class RegistrationSection:
         at_least="1 hour",
     )
 
+    pause_after: timedelta | None = key.optional_duration(
+        'After how long, such as "3 days", in which the team decides nothing while applications wait, registration '
+        'closes by itself, until the next decision; "" is never.',
+        at_least="1 minute",
+    )
+
     NEEDS: ClassVar[NeedsTable] = {
         "open approval methods password_regex username_regex reserved_names email_domains email_aliases password": (),
         "limits_per_client limits_total": (NeedsWithout("methods", "email"),),
         "blocked_email_domains": (NeedsWithout("email_domains"),),
-        "reapply_after ask_expires": (_REVIEW,),
+        "reapply_after ask_expires pause_after": (_REVIEW,),
         "reapply_holds": (_REVIEW, Needs("reapply_after"), CODES),
     }
 

@@ -232,7 +232,7 @@ class Caller:
 
     `address` is the client's address as text (see `client_address`), `limit_key` the key under which rate limits
     count it, `language` one that has translations, `request_id` the id in the reply and in the log. `is_hop`: the
-    address is that of a tunnel or CDN that hides its clients.
+    address is that of a tunnel or CDN that hides its clients. `user_agent` is what it calls itself, which may be a lie.
     """
 
     address: str
@@ -240,6 +240,7 @@ class Caller:
     language: str
     request_id: str
     is_hop: bool = False
+    user_agent: str = ""
 
     @property
     def network_key(self) -> str:

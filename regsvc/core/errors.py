@@ -418,6 +418,10 @@ ProtectedOperator = _define(
     "Members of the team cannot act on themselves, or on others of the same or a higher rank.",
     field="username",
 )
+UndoOfOneself = _define("undo_of_oneself", Category.CONFLICT, "Nobody undoes their own decisions.", field="of")
+ActorUnknown = _define("actor_unknown", Category.NOT_FOUND, "The audit log knows no such actor.", field="of")
+SinceInFuture = _define("since_in_future", Category.INVALID, "The beginning is still to come.", field="since")
+UntilBeforeSince = _define("until_before_since", Category.INVALID, "The end is not after the beginning.", field="until")
 AnswersChanged = _define(
     "answers_changed",
     Category.CONFLICT,

@@ -46,6 +46,7 @@ ACTIONS: Final = (
     "user.unbanned",
     "user.reopened",
     "user.deleted",
+    "user.undone",
     "user.adopted",
     "user.password_changed",
     "user.password_link_created",
@@ -93,7 +94,9 @@ ACTIONS: Final = (
     "user.imported",
     "data.exported",
     "data.purged",
+    "undo.run",
 )
+"""All actions that are recorded."""
 
 DECISIONS: Final = (
     "user.approved",
@@ -104,7 +107,8 @@ DECISIONS: Final = (
     "user.deleted",
 )
 """The actions that change the status of a user."""
-"""All actions that are recorded."""
+UNDONE: Final = "user.undone"
+"""Decisions about a user were undone: `reviews` and `entries` are the ids of what was, `review` that of doing it."""
 
 _MARKS_PER_QUERY: Final = 500
 _SECRET_WORDS: Final = frozenset({"password", "hash", "salt", "token", "code", "secret", "key"})
@@ -169,9 +173,11 @@ class Audit:
         """Add one record for each target, with the same details, in one statement."""
         self.record_all(by, [(action, target, detail) for target in targets])
 
-    def record_all(self, by: Actor, records: Sequence[tuple[str, str, Mapping[str, Any] | None]]) -> None:
-        """Add records of the same actor, each an action, a target and its details, in one statement."""
-        moment, rows = self.now(), []
+    def record_all(
+        self, by: Actor, records: Sequence[tuple[str, str, Mapping[str, Any] | None]], *, at: datetime | None = None
+    ) -> None:
+        """Add records of the same actor, each an action, a target and its details, in one statement. `at`: else now."""
+        moment, rows = at or self.now(), []
         for action, target, detail in records:
             _require_known(action)
             rows.append(
@@ -293,7 +299,13 @@ class SilentAudit(Audit):
     ) -> None:
         pass
 
-    def record_all(self, by: Actor, records: Sequence[tuple[str, str, Mapping[str, Any] | None]]) -> None:
+    def record_all(
+        self,
+        by: Actor,
+        records: Sequence[tuple[str, str, Mapping[str, Any] | None]],
+        *,
+        at: datetime | None = None,
+    ) -> None:
         pass
 
 
@@ -333,9 +345,9 @@ def _conditions(
         conditions.append(_is_any_of(column, [action] if isinstance(action, str) else action))
     if operator is not None:
         column = AuditEntry.operator if target is None else _unindexed(AuditEntry.operator)
-        conditions.append(_is_any_of(column, _spellings(operator)))
+        conditions.append(_is_any_of(column, spellings_of(operator)))
     if target is not None:
-        conditions.append(_is_any_of(AuditEntry.target, _spellings(target)))
+        conditions.append(_is_any_of(AuditEntry.target, spellings_of(target)))
     if since is not None:
         conditions.append(AuditEntry.created_at >= since)
     if until is not None:
@@ -343,7 +355,7 @@ def _conditions(
     return conditions
 
 
-def _spellings(name: str) -> list[str]:
+def spellings_of(name: str) -> list[str]:
     """Return all spellings of this name, present and past. The index finds these; it could not find `LOWER(target)`."""
     key = name_key(name)
     users = User.select(User.username).where(User.username_key == key)

@@ -340,6 +340,7 @@ class Session(BaseModel):
     last_seen_at = UtcDateTimeField()
     expires_at = UtcDateTimeField()
     has_second_factor = BooleanField(default=False)
+    device = CharField(64, null=True)
 
 
 class Token(BaseModel):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import hashlib
 import logging
 import random
 import re
@@ -306,7 +307,8 @@ class Call(BaseHandler):
         """The client's address, rate limit key, language and request id. Cached like `language`."""
         address = str(self.request.remote_ip)
         is_hop = self.application.hops.hides_clients(address)
-        return Caller(address, limit_key(address), self.language, self.request_id, is_hop)
+        agent = self.request.headers.get("User-Agent", "")
+        return Caller(address, limit_key(address), self.language, self.request_id, is_hop, agent)
 
     def word_reason(self, stored: str | None) -> str | None:
         """Return the reason of a decision in the caller's language, unless it is in an operator's own words."""
@@ -481,6 +483,17 @@ class Call(BaseHandler):
             return None
         credentials = (headers.get("Authorization", ""), headers.get("X-Application-Token", ""))
         return self.application.kept_replies.name_of(key, self.request.path, credentials)
+
+    @property
+    def attempt_nonce(self) -> str | None:
+        """32 hexadecimal digits that stand for the attempt, after a restart as well; None without a key.
+
+        What would else be done twice, once its reply is no longer kept, is found by it.
+        """
+        if self._attempt_name is None:
+            return None
+        parts = [self.request.path, *(self.request.headers.get(name, "") for name in (KEY_HEADER, "Authorization"))]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
     async def _send_kept_reply(self, attempt_name: bytes) -> bool:
         """Send the reply that this attempt has had before, and return whether there was one.

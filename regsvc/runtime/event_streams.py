@@ -60,6 +60,7 @@ EVENT_NAMES: Final[Mapping[str, str]] = {
     "user.unbanned": "user_unbanned",
     "user.reopened": "user_reopened",
     "user.deleted": "user_deleted",
+    "user.undone": "user_undone",
     "user.answers_changed": "user_answers_changed",
     "user.note_added": "user_note_added",
     "user.asked": "user_asked",
@@ -430,7 +431,7 @@ async def stream_events(call: Call, events: EventStreams) -> None:
     """Stream all changes of users and all runs of the sync from now on.
 
     Events are `user_registered`, `user_approved`, `user_rejected`, `user_banned`, `user_unbanned`, `user_reopened`,
-    `user_deleted`, `user_answers_changed`, `user_note_added`, `user_asked`, `user_question_answered`,
+    `user_deleted`, `user_undone`, `user_answers_changed`, `user_note_added`, `user_asked`, `user_question_answered`,
     `user_answer_judged` (`username`, current `status`, `at`, `by`) and `sync_finished` (its counts, `at`, `by`);
     `data` is JSON. A comment is sent every 20 seconds. `Last-Event-ID` replays missed events, up to a limit; an event
     may then arrive twice. The stream ends with the session.

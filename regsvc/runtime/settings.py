@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
-from peewee import Database
+from peewee import Database, fn
 
 from regsvc.config.live import LiveConfig, TeamSettings
-from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms
+from regsvc.core.clock import SKEW, Clock, epoch_ms, from_epoch_ms
 from regsvc.core.errors import InvalidField
 from regsvc.core.rights import Permission
 from regsvc.core.shapes import EpochMilliseconds, Moment, Output, to_datetime
-from regsvc.database.audit import Actor, Audit
+from regsvc.database.audit import AUTOMATIC, SYNC, Actor, Audit
 from regsvc.database.bulk import upsert_query
-from regsvc.database.models import Setting
+from regsvc.database.models import AWAITS_REVIEW, Review, Setting, User
 from regsvc.http.messages import Language, MessageReply, Reply
 from regsvc.http.route import Routes
 
@@ -29,6 +29,7 @@ ROUTES: Final = Routes()
 
 _REGISTRATION: Final = "registration"
 _ANNOUNCEMENT: Final = "announcement"
+_PAUSE: Final = "pause"
 MAX_ANNOUNCEMENT: Final = 2000
 
 
@@ -49,6 +50,8 @@ class ServerSettings:
         self._now = now
         self.changes: Mapping[str, SettingChangeFields] = {}
         """The last change of each setting, by name."""
+        self.tell_of_pause: Callable[[], None] = lambda: None
+        """Tells the team, in the transaction in which a pause begins."""
         self._loaded: dict[str, str] = {}
         self._loading = Lock()  # else what one thread has read could replace what another one read later
 
@@ -57,6 +60,45 @@ class ServerSettings:
         rows: Any = Setting.select(Setting.name, Setting.value).tuples()
         if dict(rows) != self._loaded or self.has_time_come():
             self.load()
+
+    def follow_team(self) -> None:
+        """Close registration if the team lets applications wait for too long, and open it with their next decision.
+
+        A person who opens or closes registration ends the pause: they have looked, and the wait begins anew.
+        """
+        after, registration = self._live.given.registration.pause_after, self._live.current.registration
+        if after is None:
+            return
+        pause = Setting.get_or_none(Setting.name == _PAUSE)
+        if pause is None and registration.open and registration.approval and self._has_stood_still(after):
+            self._pause()
+        elif pause is not None and self._is_pause_over(pause.changed_at, after):
+            with self._database.atomic():
+                if _end_pause():  # else another daemon was faster
+                    self._audit.record("settings.changed", AUTOMATIC, detail={"setting": _PAUSE, "open": True})
+            self.load()
+
+    def _pause(self) -> None:
+        row: dict[Any, Any] = {Setting.name: _PAUSE, Setting.value: "{}", Setting.changed_by: AUTOMATIC.name}
+        begin = Setting.insert({**row, Setting.changed_at: self._now()}).on_conflict_ignore().as_rowcount()
+        with self._database.atomic():
+            if begin.execute():  # else another daemon was faster, and has told the team
+                self._audit.record("settings.changed", AUTOMATIC, detail={"setting": _PAUSE, "open": False})
+                self.tell_of_pause()
+        self.load()
+
+    def _has_stood_still(self, after: timedelta) -> bool:
+        """Return whether an application has waited for so long, in which the team decided and set nothing."""
+        since, changed = self._now() - after, self.changes.get(_REGISTRATION)
+        if changed is not None and changed.at > since:
+            return False
+        waits = AWAITS_REVIEW & (fn.COALESCE(User.answered_at, User.created_at) <= since)
+        return bool(User.select().where(waits).exists()) and not _has_decided(since)
+
+    def _is_pause_over(self, began_at: datetime, after: timedelta) -> bool:
+        """Return whether the team decided, also while the pause began, or nothing waits; or the clock was set back."""
+        is_late = began_at > self._now() + SKEW
+        return is_late or _has_decided(began_at - after) or not User.select().where(AWAITS_REVIEW).exists()
 
     def has_time_come(self) -> bool:
         """Return whether registration is to open by itself now; `follow` opens it. Asks no database."""
@@ -71,6 +113,7 @@ class ServerSettings:
             settings = TeamSettings(
                 is_open=registration.get("open") is not False,
                 opens_at=_read_moment(registration.get("opensAt")),
+                is_paused=_PAUSE in rows and self._live.given.registration.pause_after is not None,
                 announcements={str(language): str(text) for language, text in announcement.items()},
             )
             self.changes = {name: SettingChangeFields(row.changed_by, row.changed_at) for name, row in rows.items()}
@@ -80,7 +123,11 @@ class ServerSettings:
         """Open or close registration; a closed one may open by itself. Raises `InvalidField` for a time in the past."""
         if opens_at is not None and (is_open or opens_at <= self._now()):
             raise InvalidField("opensAt")
-        self._store(_REGISTRATION, {"open": is_open, "opensAt": None if opens_at is None else epoch_ms(opens_at)}, by)
+        with self._database.atomic():
+            _end_pause()
+            value = {"open": is_open, "opensAt": None if opens_at is None else epoch_ms(opens_at)}
+            self._store(_REGISTRATION, value, by)
+        self.load()
 
     def set_announcement(self, texts: Mapping[str, str], by: Actor) -> None:
         """Set the announcement by language; empty texts are left out, and without any that of the config is shown.
@@ -90,6 +137,7 @@ class ServerSettings:
         if any(len(text) > MAX_ANNOUNCEMENT for text in texts.values()):
             raise InvalidField("texts")
         self._store(_ANNOUNCEMENT, {language: text.strip() for language, text in texts.items() if text.strip()}, by)
+        self.load()
 
     def _store(self, name: str, value: dict[str, Any], by: Actor) -> None:
         row: dict[Any, Any] = {
@@ -102,7 +150,17 @@ class ServerSettings:
         with self._database.atomic():
             upsert_query(Setting, [row], unique=(Setting.name,), overwrite=overwrite).execute()
             self._audit.record("settings.changed", by, detail={"setting": name, **value})
-        self.load()
+
+
+def _has_decided(since: datetime) -> bool:
+    """Return whether anybody of the team has decided about a user after this moment."""
+    by_team = Review.operator.not_in((SYNC.name, AUTOMATIC.name)) & (Review.operator != Review.username)
+    return bool(Review.select().where(Review.reviewed_at > since, by_team).exists())
+
+
+def _end_pause() -> bool:
+    """End a pause in the caller's transaction; returns whether there was one."""
+    return bool(Setting.delete().where(Setting.name == _PAUSE).execute())
 
 
 def _read_moment(written: object) -> datetime | None:
@@ -129,6 +187,9 @@ class ServerReply(Reply, frozen=True, kw_only=True):
     is_open: bool
     may_open: bool
     opens_at: Moment | None
+    is_paused: Annotated[
+        bool, Meta(description="Closed by itself until the team decides about applications (registration.pause_after).")
+    ]
     registration_changed: SettingChangeFields | None
     announcements: Annotated[
         dict[str, str],
@@ -149,6 +210,7 @@ async def show_server(call: Call, settings: ServerSettings) -> ServerReply:
         is_open=live.current.registration.open,
         may_open=live.given.registration.open,
         opens_at=live.opens_at,
+        is_paused=live.is_paused,
         registration_changed=changes.get("registration"),
         announcements=dict(live.settings.announcements),
         configured_announcement=live.given.server.in_language(live.given.server.announcement, call.language),

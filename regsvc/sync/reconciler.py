@@ -125,6 +125,10 @@ class Reconciler:
         """Reconcile accounts loaded without locks, and return the results as `Page.reconcile` does."""
         return Page(self._context, self.loader, self.policy, scope).reconcile(list(accounts))
 
+    def reconcile_names(self, keys: Collection[str]) -> None:
+        """Reconcile the accounts with these lower-case names, guarded actions included. Raises `PlayersUnavailable`."""
+        self.reconcile_many(self.loader.load(keys, self._context.players.find_many(keys)))
+
     def reconcile_in_transaction(self, account: Account, intended: Effects = NOTHING) -> ReconcileResult | None:
         """Reconcile an account that the caller's transaction has locked, if it covers both sides; else return None.
 

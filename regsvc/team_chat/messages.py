@@ -112,6 +112,11 @@ class TeamChatQueue:
             if due_at is not None:
                 self.outbox.put(_UPDATE, recipient, self.language_of(chat), payload=payload, due_at=due_at)
 
+    def enqueue_notice(self, key: str) -> None:
+        """Enqueue a message about no application for every chat; `key`: of its text."""
+        for chat in self.chats.values():
+            self.outbox.put(key, Recipient(chat.name, chat.name), self.language_of(chat), payload='{"notice":true}')
+
     def enqueue_test(self, chat: TeamChat, number: int) -> None:
         """Enqueue a test message, for the daemon that is connected."""
         language, payload = self.language_of(chat), json.dumps({"test": number})
@@ -324,6 +329,10 @@ class TeamChatTransport(Transport):
                 raise Drop("there is a newer test")
             content = make_test_content(int(row.id), self.translations, message.language, TEST, label=platform.labels)
             return _Plan(platform, [_MessageUpdate(content, row, is_new=True)])
+        if "notice" in payload:
+            title = self.translations.text(f"team_chat.{message.template}", message.language, server=self.server_name)
+            content = MessageContent(0, title, (), f"{self.renderer.base_url}/admin#queue", "")
+            return _Plan(platform, [_MessageUpdate(content, TeamChatMessage(id=0, user_id=0), is_new=True)])
         plan = _Plan(platform, list(self._list_updates(message, platform, payload["username"])))
         if not plan.updates:
             raise Drop("there is nothing to tell")

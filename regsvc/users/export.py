@@ -18,7 +18,7 @@ from regsvc.core.addresses import VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Unauthorized
 from regsvc.core.shapes import Moment, Output, Username
-from regsvc.database.audit import AUTOMATED_ACTORS, Audit, AuditRecord
+from regsvc.database.audit import AUTOMATED_ACTORS, UNDONE, Audit, AuditRecord
 from regsvc.database.models import User
 from regsvc.http.messages import Email, Language, Platform, Reply, Status, to_reply
 from regsvc.http.route import USER, Routes
@@ -158,6 +158,8 @@ def _own_audit(entry: AuditRecord, user: User) -> ExportedAudit:
     detail = entry.detail if is_about_owner else None
     if detail and "invitedBy" in detail:
         detail = {"invitedBy": _kind_of(detail["invitedBy"])}
+    if detail and entry.action == UNDONE:  # without whose decisions they were
+        detail = {name: value for name, value in detail.items() if name in ("statusBefore", "status")}
     return ExportedAudit(
         action=entry.action,
         by=YOU if is_own_doing else _kind_of(entry.operator),

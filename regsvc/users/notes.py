@@ -74,11 +74,12 @@ class Notes:
         """Delete what members of the team read when they closed their browsers; return how many it was."""
         return int(Reader.delete().where(Reader.seen_at <= self.now() - READS_FOR).execute())
 
-    def add(self, username: str, written: str, by: Actor, member: str = "") -> str:
+    def add(self, username: str, written: str, by: Actor, member: str = "", *, is_attempt: bool = False) -> str:
         """Add a note and return the user's name. `member`: the name of the member of the team whose limit counts.
 
-        Raises `UserNotFound`, `TooManyNotes`, `RateLimited`, and `InvalidField` if it is empty or too long. The text
-        is not in the audit log, which other people may read.
+        `is_attempt`: whether the request may be sent again; the author's newest note is then not added twice. Raises
+        `UserNotFound`, `TooManyNotes`, `RateLimited`, and `InvalidField` if it is empty or too long. The text is not in
+        the audit log, which other people may read.
         """
         text = clean_lines(written).strip()
         if not 0 < len(text) <= MAX_NOTE:
@@ -90,6 +91,9 @@ class Notes:
             if user is None:
                 raise UserNotFound
             about = (Note.username_key == key) & (Note.user_id == user.id)  # the name has an index
+            newest = Note.select().where(about).order_by(Note.id.desc()).first() if is_attempt else None
+            if newest is not None and (newest.author, newest.text) == (by.name, text):
+                return str(user.username)
             if Note.select().where(about).count() >= MAX_NOTES:
                 raise TooManyNotes
             self.limits.hit_all(team_writes(member))
@@ -134,7 +138,8 @@ async def add_note(
     NoteRequest: A note about a user, for the team.
     """
     by, add = call.principal, notes.add
-    username = await call.run(add, username, text, by.actor, by.username)
+    is_attempt = call.attempt_nonce is not None
+    username = await call.run(add, username, text, by.actor, by.username, is_attempt=is_attempt)
     return MessageReply(message=call.message("note_added", username=username))
 
 

@@ -7,7 +7,7 @@ same few statements. The player's row follows by the reconciler. Everything runs
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
@@ -18,8 +18,8 @@ from regsvc.core.clock import Clock, epoch_ms, to_milliseconds
 from regsvc.core.errors import Forbidden, UserNotFound, WrongStatus
 from regsvc.core.rights import Permission, Rights
 from regsvc.core.text import clean_reason, name_key
-from regsvc.database.audit import SQL, SYNC, Actor, Audit
-from regsvc.database.bulk import insert_rows, upsert_query
+from regsvc.database.audit import SQL, SYNC, UNDONE, Actor, Audit
+from regsvc.database.bulk import insert_rows, update_rows, upsert_query
 from regsvc.database.models import (
     ADD,
     APPROVED,
@@ -113,6 +113,8 @@ class DecisionDetails:
     """Whether a ban ends at its time, and is not lifted by an operator: the mail differs."""
     needs_password: bool = False
     """Whether a user who may play by it must set a password first, for the row in AuthMe's table: the mail differs."""
+    is_attempt: bool = False
+    """Whether the request may be sent again: the same principal's last decision about the user then counts as it."""
     member_until: datetime | UnsetType | None = UNSET
     """When the membership that an approval begins ends; None: never; UNSET: as the config says."""
 
@@ -176,15 +178,51 @@ def find_transition(source: str, target: str) -> str | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """Columns that a user is given back where decisions about them are undone.
+
+    `columns`: those of the user, as they are to be; `detail`: of the audit entry; `is_told`: whether they are mailed.
+    """
+
+    user: User
+    columns: Mapping[str, Any]
+    detail: Mapping[str, Any]
+    is_told: bool
+    ends_sessions: bool
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether the status changes, or the ban; not only the role, or what was noted with the status."""
+        user, columns = self.user, self.columns
+        ban = [(it["reason"], it["ban_expires_at"]) for it in (user.__data__, columns) if it["status"] == BANNED]
+        return user.status != columns["status"] or len(set(ban)) > 1
+
+    def as_decision(self) -> "_Decision":
+        """Return the transition that comes to the same, from any status to any other."""
+        before, target, reason = self.user.status, self.columns["status"], self.columns["reason"]
+        name = "ban" if target == BANNED else "unban" if before == BANNED else _WAYS_BACK[target]
+        details = DecisionDetails(reason, self.columns["ban_expires_at"], is_silent=not self.is_told)
+        return _Decision(self.user, name, before, target, details, self)
+
+
+_WAYS_BACK: Final = {APPROVED: "approve", PENDING: "reopen", REJECTED: "reject"}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Decision:
-    """A transition of one user. `target` None: the user is deleted."""
+    """A transition of one user. `target` None: the user is deleted; `restoration`: where it undoes others."""
 
     user: User
     name: str
     before: str
     target: str | None
     details: DecisionDetails
+    restoration: Restoration | None = None
+    role_before: str | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "role_before", self.user.role)
 
     @property
     def ban_expires_at(self) -> datetime | None:
@@ -256,9 +294,13 @@ class _Decision:
             "answers": answers,
         }
 
-    def audit_record(self) -> tuple[str, str, dict[str, Any]]:
+    def audit_record(self, review_id: int | None) -> tuple[str, str, dict[str, Any]]:
         """Return action, target and details of the audit record."""
+        if self.restoration is not None:
+            return UNDONE, self.user.username, {**self.restoration.detail, "review": review_id}
         detail: dict[str, Any] = {"statusBefore": self.before}
+        if self.role_before is not None and self.target != APPROVED:
+            detail["roleBefore"] = self.role_before
         if self.details.reason is not None:
             detail["reason"] = self.details.reason
         if self.details.expires_at is not None:
@@ -344,6 +386,25 @@ class Transitions:
         details = DecisionDetails(NAME_TAKEN_IN_GAME)
         self._apply([_decide(user, "reject", REJECTED, details) for user in users], by)
 
+    def take_back(self, restorations: Sequence[Restoration], by: Actor) -> None:
+        """Give users back what they had before decisions that are undone, each with an audit entry, and a review.
+
+        The caller's transaction has locked them. Those who have the status and the ban already get no review.
+        """
+        moment = to_milliseconds(self.now())
+        decisions = [it.as_decision() for it in restorations if it.is_decision]
+        others = [(UNDONE, it.user.username, it.detail) for it in restorations if not it.is_decision]
+        leaving = {decision.user.id for decision in decisions if decision.ends_sessions}
+        rows = list[dict[str, Any]]()
+        for it in restorations:
+            generation = it.user.token_generation + (it.ends_sessions or it.user.id in leaving)
+            rows.append({"id": it.user.id, **it.columns, "token_generation": generation})
+            for name, value in rows[-1].items():
+                setattr(it.user, name, value)
+        update_rows(User._meta.database, User, rows)
+        self._record(decisions, by, moment)
+        self.audit.record_all(by, others, at=moment)
+
     def announce_registration(self, user: User, by: Actor) -> None:
         """Record and announce a new user."""
         detail = {"invitedBy": user.invited_by} if user.invited_by else None
@@ -427,17 +488,17 @@ class Transitions:
         """Write reviews and audit records, and announce the transitions. `chat`: the account of one who is deleted."""
         if not decisions:
             return
-        mailed, records, decided = [], [], []
+        mailed, decided = [], []
         for decision in decisions:
-            records.append(decision.audit_record())
             decided.append((decision.user.username, decision.user.id, decision.target))
             is_told = not decision.details.is_silent or decision.details.sends_link or decision.details.hands_over
             if is_told and decision.name in ("approve", "reject") and decision.before != decision.target:
                 self.tell_applicant(decision.user)
             if is_told and self.mail_queue.is_available:
                 mailed.append(decision)
-        review_ids = _write_reviews(decisions, mailed, by, moment)
-        self.audit.record_all(by, records)
+        restored = [decision for decision in decisions if decision.restoration is not None]
+        review_ids = _write_reviews(decisions, restored or mailed, by, moment)
+        self.audit.record_all(by, [it.audit_record(review_ids.get(it.user.id)) for it in decisions], at=moment)
         with self.webhook.outbox.batched(), self.mail_queue.outbox.batched():
             for decision in decisions:
                 self.webhook.enqueue(
@@ -457,6 +518,8 @@ class Transitions:
 
     def _mail_of(self, decision: _Decision) -> UserMail:
         """Return the mail that tells the user of this decision."""
+        if decision.restoration is not None:
+            return "decision_undone"
         sends_link = decision.details.sends_link
         if sends_link and decision.before == APPROVED:
             return "password_link"
@@ -586,16 +649,18 @@ def _decide(user: User, name: str, target: str, details: DecisionDetails) -> _De
 
 
 def _write_reviews(
-    decisions: Sequence[_Decision], mailed: Sequence[_Decision], by: Actor, moment: datetime
+    decisions: Sequence[_Decision], asked: Sequence[_Decision], by: Actor, moment: datetime
 ) -> dict[int, int]:
-    """Write the reviews and return, by user id, at least the ids of those that are mailed."""
+    """Write the reviews and return, by user id, at least the ids of those asked for."""
     about = [it.user.id for it in decisions if it.before == PENDING or it.name == "reopen"]
     answers = find_answers(about) if about else {}
     rows = [decision.review(by, moment, answers.get(decision.user.id)) for decision in decisions]
     if len(rows) == 1:
         return {decisions[0].user.id: Review.insert(rows[0]).execute()}
     insert_rows(Review._meta.database, Review, rows)
-    return {user_id: review_id for user_id, review_id, _ in _reviews_of([decision.user for decision in mailed])}
+    is_asked = (Review.reviewed_at == moment) & Review.username_key.in_([it.user.username_key for it in asked])
+    written: Any = Review.select(Review.user_id, Review.id).where(is_asked).order_by(Review.id)
+    return dict(written.tuples()) if asked else {}
 
 
 def find_answers(user_ids: Sequence[int]) -> dict[int, str]:

@@ -58,6 +58,8 @@ class SessionFields(Output, frozen=True):
     last_seen_at: Moment
     expires_at: Moment
     is_current: Annotated[bool, Meta(description="Whether it is the session of this request.", examples=[True])]
+    browser: Annotated[str | None, Meta(description="As the browser calls itself at the login.", examples=["Firefox"])]
+    system: Annotated[str | None, Meta(examples=["Windows"])]
 
 
 class ClientFields(Output, frozen=True):
@@ -130,6 +132,7 @@ def list_sessions(user: User, moment: datetime, limit: int, *, current_jti: str 
     """Return the active sessions, newest first."""
     stands = (Session.expires_at > moment) & (Session.token_generation == user.token_generation)
     rows = _newest(Session.select().where(Session.user == user.id, stands), Session.created_at, limit)
+    devices = [(row.device or "/").partition("/") for row in rows]
     return [
         SessionFields(
             id=public_id(row.jti),
@@ -139,8 +142,10 @@ def list_sessions(user: User, moment: datetime, limit: int, *, current_jti: str 
             last_seen_at=row.last_seen_at,
             expires_at=row.expires_at,
             is_current=row.jti == current_jti,
+            browser=browser or None,
+            system=system or None,
         )
-        for row in rows
+        for row, (browser, _slash, system) in zip(rows, devices, strict=True)
     ]
 
 

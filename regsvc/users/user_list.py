@@ -76,7 +76,6 @@ from regsvc.users.user_query import (
     is_below_pass,
     make_cursor,
     parse_cursor,
-    position_of,
     search_condition,
     validate,
 )
@@ -203,10 +202,9 @@ class UserList:
             missing = start + size + 1 - len(found)
             count = max(_FEWEST_AT_ONCE, min(missing * 5 // 4, _MOST_AT_ONCE))  # most have one
             rows, _total = users.load(count, after=after)
-            rows = [row for row in rows if row.username is not None]
             entries = zip(rows, self._entries(rows), strict=True)
-            found += [(_place_of(row), it) for row, it in entries if any(map(is_warning, it.signals))]
-            after, examined, is_end = _place_of(rows[-1]) if rows else after, examined + len(rows), not rows
+            found += [(sort.place_of(row), it) for row, it in entries if any(map(is_warning, it.signals))]
+            after, examined, is_end = sort.place_of(rows[-1]) if rows else after, examined + len(rows), not rows
         shown = found[start : start + size]
         has_more = len(found) > start + size
         place = shown[-1][0] if has_more else after
@@ -223,7 +221,7 @@ class UserList:
 
     def find_user(self, username: str) -> UserListItem | None:
         """Return the user with this name, compared case-insensitively, or None."""
-        ids = User.select(User.id, Value(0).alias("part"), User.id.alias("position"), Value(1).alias("total"))
+        ids = User.select(User.id, Value(1).alias("total"))
         row = _full_rows(ids.where(User.username_key == name_key(username))).first()
         return None if row is None else self._entries([row])[0]
 
@@ -236,13 +234,13 @@ class UserList:
         """Return the page with the rows found, of which one beyond `size` is the next page's."""
         rows, has_next = found[:size], len(found) > size
         return UserPage(
-            entries=self._entries([row for row in rows if row.username is not None]),  # else SQL has just deleted them
+            entries=self._entries(rows),
             page=page,
             size=size,
             total=total,
             has_next=has_next,
             has_prev=page != 1,
-            next_cursor=make_cursor(sort, _place_of(rows[-1])) if has_next else None,
+            next_cursor=make_cursor(sort, sort.place_of(rows[-1])) if has_next else None,
         )
 
     def _entries(self, rows: Sequence[Any]) -> tuple[UserListItem, ...]:
@@ -322,25 +320,18 @@ class UserList:
         if not filters:
             if is_scan and query.status == APPROVED:  # nearly all are, and by an index it takes thrice the time
                 conditions[0] = fn.COALESCE(User.status, User.status) == APPROVED
-            return _Matching(sort, User, User, conditions, is_scan)
-        if conditions or len(filters) > 1 or sort.name == "name":
-            few = MAX_COUNT if query.status == ALL else _count(User.select(User.id).where(conditions[0]))
-            counts = [_count(it.users) for it in filters]
-            first = filters.pop(counts.index(min(counts)))
-            if min(counts) > min(few, MAX_COUNT):
-                most = MAX_COUNT
-                if not conditions and not filters:
-                    most = 0  # they have just been counted
-                elif max(counts) > MAX_COUNT and not is_scan:
-                    most = _MAX_OF_TWO
-                conditions += [it.condition for it in (first, *filters)]
-                return _Matching(sort, User, User, conditions, is_scan, most)
-            conditions += [it.condition for it in filters]
-        else:
-            first = filters[0]
+            return _Matching(sort, User, conditions, is_scan)
+        few = MAX_COUNT if query.status == ALL else _count(User.select(User.id).where(conditions[0]))
+        counts = [_count(it.users) for it in filters]
+        known = counts[0] if not conditions and len(filters) == 1 else None
+        first = filters.pop(counts.index(min(counts)))
+        if min(counts) > min(few, MAX_COUNT):
+            most = _MAX_OF_TWO if (conditions or filters) and max(counts) > MAX_COUNT and not is_scan else MAX_COUNT
+            conditions += [it.condition for it in (first, *filters)]
+            return _Matching(sort, User, conditions, is_scan, most, known)
         states = first.users.alias("states")
-        tables = _in_order(states, User, states.c.id == User.id) if conditions else states
-        return _Matching(sort, states.c, tables, conditions, is_scan)
+        tables = _in_order(states, User, states.c.id == User.id)
+        return _Matching(sort, tables, conditions + [it.condition for it in filters], is_scan, known=known)
 
     def _state_filters(self, query: UserQuery) -> list[_StateFilter] | None:
         """Return the filters by gates' states that leave out anybody; None: they leave out all users."""
@@ -362,20 +353,27 @@ class _Matching:
     """The users that match the filters, in the order of a list."""
 
     def __init__(
-        self, sort: Sort, first: Any, tables: Any, conditions: Sequence[Any], is_scan: bool, most: int | None = None
+        self,
+        sort: Sort,
+        tables: Any,
+        conditions: Sequence[Any],
+        is_scan: bool,
+        most: int | None = None,
+        known: int | None = None,
     ) -> None:
-        """`first` has their `id` and `username_key`.
+        """`is_scan`: no index finds them; `most`: up to which they are counted, `MAX_COUNT` by default.
 
-        `is_scan`: no index finds them; `most`: up to which they are counted, `MAX_COUNT` by default.
+        `known`: how many match, where they have been counted.
         """
         self._sort = sort
-        self._place = sort.part, position_of(first, sort)
-        self._keys = first.id.alias("id"), self._place[0].alias("part"), self._place[1].alias("position")
+        self._values = [key.value for key in sort.keys]
+        self._keys = User.id.alias("id"), *(value.alias(f"key{n}") for n, value in enumerate(self._values))
         rows = User.select().from_(tables)
         self._rows = rows.where(*conditions) if conditions else rows
         self._is_scan = is_scan
         self._scan_order = (User.id,) if tables is User else ()  # MariaDB might read them in the order of addresses
         self._most = MAX_COUNT if most is None else most
+        self._known = known
 
     def load(self, size: int, offset: int = 0, after: Place | None = None) -> tuple[list[Any], int | None]:
         """Return the users at `offset`, or past the place `after`, and how many match; None: more than are counted."""
@@ -383,10 +381,12 @@ class _Matching:
         many, is_one_scan = Value(self._most + 1), self._is_scan and not is_far
         if is_one_scan:  # for the page and the total
             hits = self._rows.select(*self._keys).order_by(*self._scan_order).limit(self._most + 1).alias("hits")
+            columns = [getattr(hits.c, key.name) for key in self._keys]
             total = fn.COUNT(1).over().alias("total")
-            found = User.select(hits.c.id, hits.c.part, hits.c.position, total).from_(hits).alias("found")
-            ids = User.select(found.c.id, found.c.part, found.c.position, found.c.total).from_(found)
-            rows = self._load(ids, (found.c.part, found.c.position), size, offset, after)
+            found = User.select(*columns, total).from_(hits).alias("found")
+            ids = User.select(found.c.id, found.c.total).from_(found)
+            values = [getattr(found.c, key.name) for key in self._keys[1:]]
+            rows = self._load(ids, values, size, offset, after)
         else:
             rows = self._load_by_index(many if is_far else self._counting(), size, offset, after)
         is_end = not rows and (offset > 0 or after is not None)
@@ -399,20 +399,15 @@ class _Matching:
         return _counting(self._rows.select(Value(1)), self._most)
 
     def _load_by_index(self, total: Any, *place: Any) -> list[Any]:
-        return self._load(self._rows.select(*self._keys, total.alias("total")), self._place, *place)
+        total = total if self._known is None else Value(self._known)
+        return self._load(self._rows.select(User.id, total.alias("total")), self._values, *place)
 
-    def _load(
-        self, ids: Any, columns: tuple[Any, Any], size: int, offset: int, after: Place | None = None
-    ) -> list[Any]:
+    def _load(self, ids: Any, values: Sequence[Any], size: int, offset: int, after: Place | None = None) -> list[Any]:
         """Load the users that `ids` selects. Skipping rows is cheap in an index and expensive in the table."""
         if after is not None:
-            ids = ids.where(self._sort.is_past(*columns, after))
-        ids = ids.order_by(*self._sort.order(*columns)).limit(size).offset(offset)
+            ids = ids.where(self._sort.is_past(values, after))
+        ids = ids.order_by(*self._sort.order(values)).limit(size).offset(offset)
         return self._sort.arrange(_full_rows(ids))
-
-
-def _place_of(row: Any) -> Place:
-    return int(row.part), row.position
 
 
 def _counting(query: Any, most: int) -> Any:
@@ -481,16 +476,14 @@ def _own(model: Any, column: Any) -> Any:
 
 
 def _full_rows(ids: Any) -> Any:
-    """Return a query for the list rows of `ids`, a query for `id`, `part`, `position` and `total`.
+    """Return a query for the list rows of `ids`, a query for `id` and `total`.
 
-    A user without a player row has `plugin_state` None; where SQL deleted a user of whom a sync record is left, all is.
+    A user without a player row has `plugin_state` None.
     """
     selected = ids.alias("selected")
     return (
         _join_player(
             User.select(
-                selected.c.part,
-                selected.c.position,
                 selected.c.total,
                 User.id,
                 User.username,
@@ -499,6 +492,8 @@ def _full_rows(ids: Any) -> Any:
                 User.email_key,
                 User.status,
                 User.created_at,
+                User.created_at.cast("CHAR").alias("created_text"),
+                User.is_asked,
                 User.language,
                 User.platform,
                 User.reason,

@@ -3,13 +3,13 @@
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import ip_address
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
-from peewee import SQL, MySQLDatabase, Value, fn
+from peewee import SQL, MySQLDatabase, Tuple, Value, fn
 
 from regsvc.core.errors import InvalidField
 from regsvc.database.models import APPROVED, PENDING, STATUSES, StoredQuestionnaire, User
@@ -27,12 +27,13 @@ WaitingFor = Literal["review", "applicant"]
 MembershipFilter = Literal["ending", "ended", "asked"]
 """Approved users whose membership ends within a week, has ended, or who asked to stay."""
 
-Place = tuple[int, int | str]
-"""Where a user is in an order: the part of the list, and the position in it."""
+Place = tuple[int | str, ...]
+"""Where a user is in an order: what this sorts by, from the first to the last."""
 
 ALL: Final = "all"
 MAX_SIZE: Final = 500
 _MAX_ID: Final = 2**63 - 1
+_ZERO_DATE: Final = re.compile(r"\d{4}-(00-\d\d|\d\d-00) 00:00:00\.000")
 _START_OF_ADDRESS: Final = re.compile(r"(\d{1,3}\.){1,3}|([0-9a-f]{0,4}:){1,7}")
 
 
@@ -75,59 +76,79 @@ class UserQuery:
         }
 
 
+class _Key(NamedTuple):
+    """What users are sorted by: as a value, and by its name in a loaded row."""
+
+    value: Any
+    name: str
+    is_descending: bool = False
+
+
 @dataclass(frozen=True)
 class Sort:
-    """A sort order: by name, by id, or by score and then by id. The queue begins with who waits for the team."""
+    """A sort order: by name, by the time of the registration, or by score and then by time.
+
+    The queue begins with who waits for the team. Ids decide between users of one moment, as imported ones may be.
+    """
 
     name: str
     is_descending: bool = False
     is_queue: bool = False
 
     @property
-    def part(self) -> Any:
-        """Return the part of the list that a user is in, as a value."""
-        return User.is_asked if self.is_queue else Value(0)
+    def keys(self) -> tuple[_Key, ...]:
+        """Return what users are sorted by. The highest score comes first; those without one come last."""
+        part = [_Key(User.is_asked, "is_asked")] if self.is_queue else []
+        if self.name == "name":
+            return (*part, _Key(User.username_key, "username_key"))
+        score = _Key(fn.COALESCE(_of_result(StoredQuestionnaire.score), -1), "score", is_descending=True)
+        moment = [_Key(User.created_at, "created_text", self.is_descending), _Key(User.id, "id", self.is_descending)]
+        return (*part, *([score] if self.name == "score" else []), *moment)
 
-    def order(self, part: Any, position: Any) -> list[Any]:
-        """Return what to sort rows by, whose columns these are."""
-        by = position.desc() if self.is_descending else position.asc()
-        return [part.asc(), by] if self.is_queue else [by]
+    def place_of(self, row: Any) -> Place:
+        """Return the place of a loaded row, `created_text` of which is its time as it is stored."""
+        values = (getattr(row, key.name) for key in self.keys)
+        return tuple(-1 if value is None else int(value) if isinstance(value, bool) else value for value in values)
 
-    def is_past(self, part: Any, position: Any, place: Place) -> Any:
-        """Return the condition that a row comes after the one at this place."""
-        before, value = place
-        is_past = position < value if self.is_descending else position > value
-        return (part > before) | ((part == before) & is_past) if self.is_queue else is_past
+    def order(self, values: Sequence[Any]) -> list[Any]:
+        """Return what to sort rows by, whose keys are these values."""
+        return [
+            value.desc() if key.is_descending else value.asc() for key, value in zip(self.keys, values, strict=True)
+        ]
+
+    def is_past(self, values: Sequence[Any], place: Place) -> Any:
+        """Return the condition that a row, whose keys are these values, comes after the one at this place.
+
+        To find it in an index, MariaDB has to compare each key, and SQLite rows, where it looks for the moment alone.
+        """
+        ways = [key.is_descending for key in self.keys]
+        stored = [Value(value, converter=False) for value in place]
+        if len({*ways}) == 1 and not isinstance(User._meta.database, MySQLDatabase):
+            row, other = Tuple(*values), Tuple(*stored)
+            return row < other if self.is_descending else row > other
+        condition: Any = None
+        for value, at, is_descending in reversed([*zip(values, stored, ways, strict=True)]):
+            is_past = value < at if is_descending else value > at
+            condition = is_past if condition is None else is_past | ((value == at) & condition)
+        return condition
 
     def arrange(self, rows: Iterable[Any]) -> list[Any]:
         """Return loaded rows in this order."""
-        by_position = sorted(rows, key=lambda row: row.position, reverse=self.is_descending)
-        return sorted(by_position, key=lambda row: int(row.part))
+        arranged = [(self.place_of(row), row) for row in rows]
+        for number, key in reversed([*enumerate(self.keys)]):
+            arranged.sort(key=lambda it: it[0][number], reverse=key.is_descending)
+        return [row for _place, row in arranged]
 
 
-# Ids count up and are never reused: they order users by when they were created or adopted here.
 SORTS: Final = {
     sort.name: sort
     for sort in (
         Sort("newest", is_descending=True),
         Sort("oldest"),
         Sort("name"),
-        Sort("score", is_descending=True),
+        Sort("score"),
     )
 }
-_ID_RANGE: Final = 10**12
-
-
-def position_of(users: Any, sort: Sort) -> Any:
-    """Return the value by which the sort orders these users, of whom it needs `id` and `username_key`.
-
-    The highest score comes first, then who waits longest; those without a score come last.
-    """
-    if sort.name == "name":
-        return users.username_key
-    if sort.name != "score":
-        return users.id
-    return (fn.COALESCE(_of_result(StoredQuestionnaire.score, users), -1) + 2) * _ID_RANGE - users.id
 
 
 def search_condition(text: str, match: str, *, in_answers: bool = False) -> Any:
@@ -163,9 +184,9 @@ def has_membership(state: MembershipFilter, now: datetime) -> Any:
     return (User.due_at <= now + ENDING) & (User.status == APPROVED)
 
 
-def _of_result(value: Any, users: Any = User) -> Any:
+def _of_result(value: Any) -> Any:
     """Return this value of the user's result: looked up for each user, while a condition may be met in all results."""
-    return StoredQuestionnaire.select(value).where(StoredQuestionnaire.user == users.id)
+    return StoredQuestionnaire.select(value).where(StoredQuestionnaire.user == User.id)
 
 
 def _answers() -> Any:
@@ -209,20 +230,31 @@ def validate(query: UserQuery) -> None:
 
 def make_cursor(sort: Sort, place: Place) -> str:
     """Return the cursor for the rows after the one that this order has at this place."""
-    part, value = place
-    name = f"queue:{part}:{sort.name}" if sort.is_queue else sort.name
-    return base64.urlsafe_b64encode(f"{name}:{value}".encode()).decode().rstrip("=")
+    written = json.dumps([sort.name, sort.is_queue, *place], ensure_ascii=False, separators=(",", ":"))
+    return base64.urlsafe_b64encode(written.encode()).decode().rstrip("=")
 
 
 def parse_cursor(cursor: str, sort: Sort) -> Place:
     """Return the place at which the page before ended. Raises `InvalidField` for a cursor of another order."""
     try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-        _name, written = text.removeprefix("queue:0:").removeprefix("queue:1:").split(":", maxsplit=1)
-        value = written if sort.name == "name" else int(written)
-    except ValueError as error:
+        _name, _is_queue, *values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        place = tuple(_convert_key(key.name, value) for key, value in zip(sort.keys, values, strict=True))
+        is_own = make_cursor(sort, place) == cursor
+    except (ValueError, TypeError, RecursionError) as error:
         raise InvalidField("after") from error
-    place = int(text.startswith("queue:1:")), value
-    if make_cursor(sort, place) != cursor or (isinstance(value, int) and not 0 <= value <= _MAX_ID):
+    if not is_own:
         raise InvalidField("after")
     return place
+
+
+def _convert_key(name: str, value: object) -> int | str:
+    """Return a key of a cursor; raises ValueError for what is none."""
+    is_text = name in ("username_key", "created_text")
+    if is_text and isinstance(value, str):
+        if name == "username_key" or not isinstance(User._meta.database, MySQLDatabase):
+            return value  # on SQLite a date may be any text, which SQL users have typed
+        if _ZERO_DATE.fullmatch(value) or datetime.fromisoformat(value).isoformat(" ", "milliseconds") == value:
+            return value
+    elif not is_text and type(value) is int and -1 <= value <= _MAX_ID:
+        return value
+    raise ValueError(value)

@@ -319,7 +319,7 @@ class LayoutHandler(ReadOnlyHandler):
             style=load_style(page.name, features).path,
             captcha_worker=worker,
             parts=" ".join(asset.path for asset in _parts_of(page, later, features)),
-            word=lambda key: self._text(f"{page.section}.{key}"),
+            word=lambda key: texts.get(key) if key == "closed" else self._text(f"{page.section}.{key}"),
             preload=load_script(page.preload, features).path if page.preload else None,
             script=load_script(page.name, features).path if page.has_script else None,
             texts_of_script=_to_json(said),
@@ -379,6 +379,8 @@ class PageHandler(LayoutHandler):
 
     async def get(self) -> None:
         texts = _texts_of(self._page, self.translations, self.language)
+        if "paused" in texts and self.live.is_paused:
+            texts["closed"] = texts["paused"]
         public = self.application.features.of_class(PublicConfig).in_language(self.language)
         await self.render_page(
             self._page,

@@ -110,6 +110,31 @@ def test_the_config_wins_where_it_says_closed(make_stack: MakeStack) -> None:
     assert (page["isOpen"], page["mayOpen"]) == (False, False)
 
 
+def test_players_read_that_it_is_paused_until_olivia_decides(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"registration": {"pause_after": "3 days"}})
+    alice, bob = stack.pending("alice"), stack.newcomer("bob")
+    long_ago = "2026-01-01 00:00:00.000"
+    our_database(stack).execute("UPDATE regsvc_user SET created_at = ? WHERE status = 'pending'", (long_ago,))
+    our_database(stack).execute("DELETE FROM regsvc_review")  # of Olivia, whom the stack approved just now
+
+    stack.daemon.send(signal.SIGHUP)
+    ask_until(lambda: is_open(stack), lambda shown: not shown)
+
+    refused = stack.post("/api/verify/send", {"email": bob.email})
+    paused = "Registration is paused until the team has decided about the applications that wait."
+    assert assert_refused(refused, 409, "registration_closed")["fault"] == "paused"
+    assert refused.json["message"] == paused
+    assert paused in stack.get("/").text
+    server = stack.get("/api/admin/server", token=stack.olivia()).json
+    assert (server["isOpen"], server["isPaused"], server["mayOpen"]) == (False, True, True)
+    told = companion("registration", "show", config=stack.daemon.config_file).output
+    assert told == "registration: closed, paused until the team decides (registration.pause_after)\n"
+    stack.decides("reject", alice)
+    stack.daemon.send(signal.SIGHUP)
+    ask_until(lambda: is_open(stack), bool)
+    assert stack.register(bob).status == 201
+
+
 # POST /api/admin/server/announcement: a text per language, above players' pages.
 
 

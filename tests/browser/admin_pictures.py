@@ -8,6 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, Route, expect
 
+from tests.browser.applicant import path_in_receipt
 from tests.browser.operator import Operator
 from tests.support.stack import Stack
 
@@ -65,13 +66,42 @@ def mails_and_doctor(page: Page, stack: Stack, take: Take) -> None:
     take("admin-doctor")
 
 
+def team_and_invitations(page: Page, stack: Stack, take: Take) -> None:
+    olivia = open_admin_page(page, stack, "#invitations")
+    page.get_by_role("button", name=olivia.say("invite")).click()
+    expect(page.locator(".copyable code")).to_contain_text("#invite=")
+    take("admin-invitations")
+    olivia.go("#team")
+    expect(page.get_by_role("button", name=olivia.say("token_make"))).to_be_visible()
+    take("admin-team")
+    olivia.go("#server")
+    expect(page.get_by_role("button", name="Save").first).to_be_visible()
+    take("admin-server")
+
+
+def applications(page: Page, stack: Stack, take: Take) -> None:
+    """What applicants read who were asked something, let in, or rejected."""
+    for name, decision, fields in (
+        ("asked", "ask", {"question": "Which Bob told you about us?"}),
+        ("approved", "approve", {}),
+        ("rejected", "reject", {"reason": "Please tell us a little more about you."}),
+    ):
+        person = stack.pending(name)
+        path = path_in_receipt(stack, person)
+        stack.decides(decision, person, **fields)
+        page.goto("about:blank")
+        page.goto(stack.daemon.base_url + path)
+        expect(page.locator("#inside ol.stages")).to_be_visible()
+        take(f"application-{name}")
+
+
 def show_where_servers_live(route: Route, stack: Stack) -> None:
     """Replace the temporary folder in the report by a typical one."""
     reply = route.fetch()
     route.fulfill(response=reply, body=reply.text().replace(str(stack.game.directory.parent), "/srv/willow-valley"))
 
 
-ADMIN_SCENES = (users, one_user, bans_and_audits, sync, mails_and_doctor)
+ADMIN_SCENES = (users, one_user, bans_and_audits, sync, mails_and_doctor, team_and_invitations, applications)
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """An applicant's browser on the registration page, and their mailbox."""
 
 import re
+from collections.abc import Callable
 
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.support.stack import Person, Stack, find_code, has_code
 
@@ -61,9 +62,30 @@ def press_register(page: Page, lost: int = 3) -> None:
         expect_unsure(page)
 
 
-def expect_unsure(page: Page) -> None:
+def expect_unsure(page: Page, place: Locator | None = None) -> None:
     """The page says what it knows."""
-    expect(page.locator("#notice")).to_contain_text("we don’t know whether it arrived")
+    expect(place or page.locator("#notice")).to_contain_text("we don’t know whether it arrived")
+
+
+LOSSES = 3
+
+
+def press_until_answered(page: Page, path: str, press: Callable[[], object], unsure: Locator | None = None) -> None:
+    """Press while answers of this path get lost, and once more. `unsure`: where the page says so, if not at the top."""
+    for _time in range(LOSSES):
+        lose_answers(page, path, 1)
+        with page.expect_event("requestfailed", lambda request: request.url.endswith(f"/api/{path}")):
+            press()
+        expect_unsure(page, unsure)
+    press()
+
+
+def press_and_reload(page: Page, path: str, press: Callable[[], object]) -> None:
+    """Press, lose the answer, and reload the page as a phone does."""
+    lose_answers(page, path, 1)
+    press()
+    expect_unsure(page)
+    page.reload()
 
 
 class Applicant:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
 from regsvc.web.pages import OWN_PAGES, PAGES
 from tests.support.authme.authme_database import DatabaseKind
@@ -43,16 +43,21 @@ def find_chromium() -> str | None:
 
 
 @pytest.fixture(scope="package")  # it turns an event loop of its own, and tests elsewhere want theirs
-def browser() -> Iterator[Browser]:
+def playwright() -> Iterator[Playwright]:
+    find_library("libatomic.so.1")  # without which Playwright's own Node.js does not start
+    with sync_playwright() as playwright:
+        yield playwright
+
+
+@pytest.fixture(scope="package")
+def browser(playwright: Playwright) -> Iterator[Browser]:
     chromium = find_chromium()
     if chromium is None:
         pytest.skip(NO_CHROMIUM)
-    find_library("libatomic.so.1")  # without which Playwright's own Node.js does not start
-    with sync_playwright() as playwright:
-        # without its sandbox: on CI we are root, and the pages are our own
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    # without its sandbox: on CI we are root, and the pages are our own
+    browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    yield browser
+    browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,13 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.operator import Operator
+from tests.browser.operator import Operator, standing_clock
 from tests.support.questions import applies, token_for
 from tests.support.stack import NO_LIMIT, Person, Stack
 
 Take = Callable[..., None]
+
+A_MOMENT = 1000  # milliseconds; what is shown after a key is loaded then
 
 QUESTIONS = """
 [[question]]
@@ -68,22 +70,27 @@ def operators_login(page: Page, stack: Stack, take: Take) -> None:
 
 
 def review_queue(page: Page, stack: Stack, take: Take) -> None:
+    page.clock.install()
     olivia = operators_page(page, stack)
     expect(olivia.card).to_be_visible()  # keys do nothing before the queue is there
     page.keyboard.press("j")
     expect(olivia.card.get_by_text("bridges, if I may")).to_be_visible()
     expect(olivia.card.locator(".history")).to_be_visible()
     take("admin-queue", is_whole=False)
+    standing_clock(page)  # nothing is sent meanwhile
     page.keyboard.press("j")
     page.keyboard.press("a")
+    page.clock.run_for(A_MOMENT)
     page.keyboard.press("r")
     expect(page.get_by_role("dialog")).to_be_visible()
     take("admin-queue-reject", is_whole=False)
     page.keyboard.press("Enter")
+    page.clock.run_for(A_MOMENT)
     expect(olivia.pending_bar).to_contain_text("Pending: 2")
     take("admin-queue-undo", is_whole=False)
     page.keyboard.press("u")
     page.keyboard.press("u")
+    page.clock.run_for(A_MOMENT)
     if page.locator(".card-pager").is_visible():
         page.locator(".card-pager button").nth(1).click()
     page.locator(".applicants input").nth(3).check()

@@ -53,6 +53,9 @@ def registering(page: Page, chat_stack: ChatStack, take: Take) -> None:
     alice.press("Next")
     alice.expect_step("Questions")
     take("register-questions")
+    alice.press("Next")
+    expect(page.get_by_label("Talk")).to_be_focused()
+    take("register-questions-empty")
     page.get_by_label("Talk").check()
     page.get_by_label("Building").check()
     alice.press("Next")
@@ -109,18 +112,34 @@ def running(route: Route) -> None:
 
 def small_pages(page: Page, chat_stack: ChatStack, take: Take) -> None:
     page.route("**/api/server/status*", running)
-    base_url = chat_stack.stack.daemon.base_url
+    stack = chat_stack.stack
+    base_url, carol = stack.daemon.base_url, stack.newcomer("carol")
+    stack.authme.register(carol.name, carol.password)
+    stack.sync()
+    made = stack.post("/api/admin/user/password-link", {"username": carol.name}, token=stack.olivia())
+    token = made.json["link"].partition("#token=")[2]
     for name, path, seen in (
         ("home", "/", "7 of 40 players online"),
         ("server", "/server", "Downloads"),
         ("forgot-password", "/forgot-password", "Send link"),
-        ("set-password", "/set-password#token=1.sesame", "Show password"),
+        ("set-password", f"/set-password#token={token}", "Show password"),
         ("chat-linked", "/chat-linked?outcome=waiting", "is confirmed"),
         ("docs", "/docs", "openapi.json"),
     ):
         page.goto(base_url + path)
         expect(page.get_by_text(seen).first).to_be_visible()
         take(name)
+
+
+def captcha_only(page: Page, stack: Stack, take: Take) -> None:
+    """Where no mail can be sent."""
+    page.goto(f"{stack.daemon.base_url}/register")
+    expect(page.get_by_role("img", name="Captcha picture")).to_be_visible()
+    take("register-captcha")
+    page.get_by_role("button", name="Register").click()
+    expect(page.get_by_label("Minecraft username")).to_be_focused()
+    page.keyboard.press("Enter")  # the focus stays, and what is wrong is said
+    take("register-captcha-empty")
 
 
 def demo(page: Page, address: str, take: Take) -> None:
@@ -164,6 +183,7 @@ def main(*wanted: str) -> None:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         stacks = (
             (stack, SCENES),
+            (captcha_stack, (captcha_only,)),
             (demo_stack, (demo,)),
             (operators_stack, OPERATORS_SCENES),
             (admin_stack, ADMIN_SCENES),
@@ -237,6 +257,18 @@ def stack() -> Iterator[ChatStack]:
             },
         }
         yield ChatStack(stack.enter_context(Stack("sqlite", directory / "stack", config=config)), provider)
+
+
+@contextmanager
+def captcha_stack() -> Iterator[Stack]:
+    """A host without mail."""
+    config: dict[str, dict[str, Any]] = {
+        "registration": {"methods": ["captcha"]},
+        "mail": {"backend": "off"},
+        "server": {"name": "Willow Valley"},
+    }
+    with tempfile.TemporaryDirectory() as directory, Stack("sqlite", Path(directory), config=config) as stack:
+        yield stack
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from regsvc.web.pages import PAGE_TABLE
 from tests.browser.conftest import PHONE, OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator, box_of
 from tests.support.pseudo_locale import PSEUDO_LANGUAGE
-from tests.support.stack import Stack
+from tests.support.stack import Person, Stack
 
 NARROWEST = {"width": 320, "height": 640}
 HALF_A_PHONE = {"width": 180, "height": 370}
@@ -41,6 +41,31 @@ FIND_CUT_TEXTS = """() => {
   }
   return found;
 }"""
+
+
+FIND_BROKEN_NAMES = """(names) => {
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (!node.parentElement.checkVisibility()) continue;
+    for (const name of names) {
+      for (let at = node.data.indexOf(name); at >= 0; at = node.data.indexOf(name, at + 1)) {
+        const range = document.createRange();
+        range.setStart(node, at);
+        range.setEnd(node, at + name.length);
+        const lines = [...range.getClientRects()].filter(({ width }) => width > 0);
+        let box = node.parentElement;
+        while (/^inline/.test(getComputedStyle(box).display)) box = box.parentElement;
+        const columns = getComputedStyle(box.parentElement).gridTemplateColumns; // of which the last has the values
+        const room = parseFloat(columns.split(" ").at(-1)) || box.parentElement.clientWidth;
+        const width = lines.reduce((sum, line) => sum + line.width, 0);
+        if (lines.length > 1 && width <= room) found.push(`${name} (${width} of ${room} in ${box.tagName})`);
+      }
+    }
+  }
+  return [...new Set(found)];
+}"""
+"""Returns the names that stand on several lines where one would have room for them."""
 
 
 def list_cut_texts(page: Page) -> list[str]:
@@ -120,3 +145,37 @@ def test_pages_fit_a_phone_whose_letters_are_twice_as_large(stack: Stack, open_p
     assert box_of(actions)["y"] >= box_of(name)["y"] + box_of(name)["height"]
     page.mouse.wheel(0, 2_000)
     expect(actions).not_to_be_in_viewport()
+
+
+def test_names_and_addresses_are_broken_only_where_they_are_longer_than_the_line(
+    stack: Stack, open_page: OpenPage
+) -> None:
+    long = Person("Velvet_Smith_546", "velvet_smith.5469.of.the.north@example.org", "velvets-secret")
+    other = Person("WWWWWWWWWWWWWWWW", "velvet_smith5469@example.org", "velvets-secret")
+    for person in (long, other):
+        assert stack.register(person).status == 201
+        stack.smtp.wait_for_receipt(person.email)
+    stack.decides("approve", other)
+    names, broken = [long.name, long.email, other.name, other.email], list[object]()
+    page = open_page("/admin#queue", is_olivias=True, may_complain=True)
+    for width in (320, 360, 768, 1024, 1280, 1700):
+        page.set_viewport_size({"width": width, "height": 900})
+        for view in (
+            f"queue?name={long.name}",
+            "users",
+            f"user?name={long.name}",
+            f"user?name={other.name}",
+            "mails",
+            f"audits?action=any&target={long.name}",
+        ):
+            Operator(page).go(f"#{view}")
+            shown = other.name if other.name in view else long.name
+            expect(page.locator(".view").get_by_text(shown).filter(visible=True).first).to_be_visible()
+            broken += [(view, width, it) for it in page.evaluate(FIND_BROKEN_NAMES, names)]
+    assert broken == [], "\n".join(map(str, broken))
+    page = open_page("/account", size="phone")
+    page.get_by_label("Name or e-mail address").fill(long.name)
+    page.get_by_label("Password").fill(long.password)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name=long.name)).to_be_visible()
+    assert page.evaluate(FIND_BROKEN_NAMES, names) == []

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.applicant import Applicant, expect_received, press_register
+from tests.browser.applicant import Applicant, expect_received, press_register, press_until_answered
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator, box_of
 from tests.support.chat_stack import ChatStack
@@ -119,6 +119,11 @@ def approve_with_a_message(olivia: Operator, name: str) -> None:
     expect(olivia.pending_bar).to_be_hidden()
 
 
+def unlink(page: Page) -> None:
+    page.get_by_role("button", name="Unlink").click()
+    page.get_by_role("dialog").get_by_role("button", name="Unlink").click()
+
+
 def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     chat_stack: ChatStack, stack: Stack, open_page: OpenPage
 ) -> None:
@@ -127,7 +132,7 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     expect(olivia.page.get_by_text("All caught up")).to_be_visible()
 
     provider = chat_stack.provider.address
-    page = open_page("/register", size="phone", dark=True, may_leave_for=provider)
+    page = open_page("/register", size="phone", dark=True, may_leave_for=provider, may_complain=True)
     alice = Applicant(page, stack, stack.newcomer("alice"))
     name = f".{alice.person.name}"  # what Floodgate makes of it
     alice.give_email()
@@ -166,8 +171,7 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     expect(page.get_by_text(re.compile("Join at play.example.org.|The game server is not running"))).to_be_visible()
     expect(page.locator(".join details[open] summary")).to_contain_text("Bedrock Edition")
     page.locator("summary", has_text="Chat account").click()
-    page.get_by_role("button", name="Unlink").click()
-    page.get_by_role("dialog").get_by_role("button", name="Unlink").click()
+    press_until_answered(page, "chat/unlink", lambda: unlink(page))
     expect(page.get_by_role("link", name="Link Discord")).to_be_visible()
     player = replace(alice.person, name=name)
     assert stack.user(player)["chat"] is None

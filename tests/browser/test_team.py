@@ -6,7 +6,7 @@ from pathlib import Path
 from playwright.sync_api import Route, expect
 
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.applicant import Applicant
+from tests.browser.applicant import Applicant, press_until_answered
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
 from tests.support.authenticator import Authenticator
@@ -52,14 +52,14 @@ def test_members_see_what_they_may_do(stack: Stack, open_page: OpenPage) -> None
 
 def test_olivia_makes_rita_a_reviewer_and_a_token_for_a_bot(stack: Stack, open_page: OpenPage) -> None:
     rita = stack.approved("rita")
-    olivia = Operator(open_page("/admin", is_olivias=True)).expect_logged_in()
+    olivia = Operator(open_page("/admin", is_olivias=True, may_complain=True)).expect_logged_in()
     assert menu_of(olivia) == ALL_VIEWS
     olivia.go("#team")
     page, say = olivia.page, olivia.say
     form = page.locator("form", has_text=say("role_give"))
     form.locator("input").fill(rita.name)
     form.locator("select").select_option("reviewer")
-    form.locator("button").click()
+    press_until_answered(page, "admin/user/role", form.locator("button").click)
     expect(page.locator("ul.team li", has_text=rita.name)).to_contain_text(say("role_reviewer"))
 
     ritas = Operator(open_page("/admin", may_complain=True), rita.name, rita.password).log_in()
@@ -80,8 +80,11 @@ def test_olivia_makes_rita_a_reviewer_and_a_token_for_a_bot(stack: Stack, open_p
     ritas.go("#users")
     expect(ritas.page.locator("[autocomplete=current-password]")).to_be_visible()
 
-    page.locator("ul.team li", has_text="discord-bot").locator("button").click()
-    page.locator("dialog button", has_text=say("token_revoke")).click()
+    def revoke() -> None:
+        page.locator("ul.team li", has_text="discord-bot").locator("button").click()
+        page.locator("dialog button", has_text=say("token_revoke")).click()
+
+    press_until_answered(page, "admin/token/revoke", revoke)
     expect(page.locator("ul.team li", has_text="discord-bot")).to_have_count(0)
     assert stack.get("/api/admin/users", token=shown.inner_text()).status == 401
 
@@ -139,7 +142,7 @@ def test_oscar_hands_rita_of_the_team_a_link_with_his_second_factor(stack: Stack
 
     oscars.go(f"#user?name={bob.name}")
     page.locator("summary", has_text=say("password_part")).click()
-    link.click()
+    press_until_answered(page, "admin/user/password-link", link.click)
     expect(page.get_by_label(say("password_link_label", name=bob.name))).to_have_value(re.compile("#token="))
     expect(page.get_by_role("dialog")).to_have_count(0)
 
@@ -179,15 +182,22 @@ def test_oscar_hands_rita_of_the_team_a_link_with_his_second_factor(stack: Stack
 
 def test_olivia_links_her_account_on_discord(open_page: OpenPage, tmp_path: Path) -> None:
     with Discord() as discord, Stack("sqlite", tmp_path, config=team_chat_config(discord)) as stack:
-        olivia = Operator(open_page("/admin", at=stack.daemon.base_url)).log_in()
+        olivia = Operator(open_page("/admin", at=stack.daemon.base_url, may_complain=True)).log_in()
         page, say = olivia.page, olivia.say
         olivia.go("#team")
-        page.get_by_role("button", name=say("chat_code_make")).click()
-        olivia.confirm()
-        code = page.locator("code.token").inner_text()
+
+        def make_code() -> None:
+            page.get_by_role("button", name=say("chat_code_make")).click()
+            olivia.confirm()
+
+        press_until_answered(page, "admin/team-chat/code", make_code)
+        code = page.locator(".copyable code").inner_text()
         TeamChatStack(stack, discord).enter(code, OLIVIA_ON_DISCORD)
         page.reload()
-        expect(page.locator("ul.team li", has_text="Discord: ")).to_contain_text("Olivia")
+        linked = page.locator("ul.team li", has_text="Discord: ")
+        expect(linked).to_contain_text("Olivia")
+        press_until_answered(page, "admin/team-chat/unlink", linked.get_by_role("button").click)
+        expect(linked).to_have_count(0)
 
 
 def test_olivia_invites_alice_who_plays_at_once(stack: Stack, open_page: OpenPage) -> None:
@@ -214,7 +224,7 @@ def test_olivia_invites_alice_who_plays_at_once(stack: Stack, open_page: OpenPag
 
 
 def test_olivia_closes_registration_from_a_phone(stack: Stack, open_page: OpenPage) -> None:
-    olivia = Operator(open_page("/admin", size="phone", is_olivias=True)).expect_logged_in()
+    olivia = Operator(open_page("/admin", size="phone", is_olivias=True, may_complain=True)).expect_logged_in()
     olivia.go("#server")
     page, say = olivia.page, olivia.say
     german, english = (page.locator(f"textarea[data-language={language}]") for language in ("de", "en"))
@@ -223,14 +233,16 @@ def test_olivia_closes_registration_from_a_phone(stack: Stack, open_page: OpenPa
     expect(english).to_be_hidden()
     assert not is_wider_than_the_screen(page)
     german.fill("Wir ziehen am Sonntag um.")
-    page.get_by_role("button", name=say("registration_close")).click()
+    close = page.get_by_role("button", name=say("registration_close"))
+    press_until_answered(page, "admin/server/registration", close.click)
     expect(page.locator(".badge", has_text=say("registration_is_closed"))).to_be_visible()
     expect(open_page("/register").get_by_text("Registration is currently closed.")).to_be_visible()
 
     page.get_by_role("button", name=say("registration_open")).click()
     expect(page.locator(".badge", has_text=say("registration_is_open"))).to_be_visible()
-    with page.expect_response("**/announcement"):
-        page.get_by_role("button", name=say("announcement_save")).click()
+    save = page.get_by_role("button", name=say("announcement_save"))
+    press_until_answered(page, "admin/server/announcement", save.click)
+    expect(olivia.notice).not_to_contain_text("we don’t know")
     expect(open_page("/").locator(".announcement")).to_contain_text("We move on Sunday.")
     expect(open_page("/?language=de").locator(".announcement")).to_contain_text("Wir ziehen am Sonntag um.")
     stack.post("/api/admin/server/announcement", {"texts": {}}, token=stack.olivia())

@@ -8,7 +8,7 @@ from regsvc.database.models import Migration
 from regsvc.database.schema import Schema, expected_schema, find_differences, read_schema
 from tests.support.manual_clock import ManualClock
 
-DROP_WAITING = {"sqlite": "DROP INDEX regsvc_user_waiting", "mariadb": "DROP INDEX regsvc_user_waiting ON regsvc_user"}
+DROP_QUEUE = {"sqlite": "DROP INDEX regsvc_user_queue", "mariadb": "DROP INDEX regsvc_user_queue ON regsvc_user"}
 
 
 @pytest.fixture
@@ -45,9 +45,9 @@ def test_each_difference_is_named_and_the_migration_repairs_what_it_can(
         "missing.",
         "DROP TABLE regsvc_reader": "The table regsvc_reader is missing.",
         "ALTER TABLE regsvc_link DROP COLUMN undoes": "The column undoes of regsvc_link is missing.",
-        DROP_WAITING[kind]: "The index regsvc_user_waiting of regsvc_user is missing.",
-        "CREATE INDEX regsvc_user_waiting ON regsvc_user (status, id)": "The index regsvc_user_waiting of regsvc_user "
-        "is (status, id), and should be (status, is_asked, id, username_key).",
+        DROP_QUEUE[kind]: "The index regsvc_user_queue of regsvc_user is missing.",
+        "CREATE INDEX regsvc_user_queue ON regsvc_user (status, id)": "The index regsvc_user_queue of regsvc_user "
+        "is (status, id), and should be (status, is_asked, created_at, id, username_key).",
         "DROP VIEW regsvc_v_users": "The view regsvc_v_users is missing.",
         "CREATE VIEW regsvc_v_users AS SELECT id FROM regsvc_user": "The view regsvc_v_users is another one than ours.",
     }

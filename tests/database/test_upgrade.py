@@ -65,7 +65,7 @@ NEW_NAMES = {
 }
 NEW_TABLES = {"regsvc_player": "regsvc_sync_record", "regsvc_digest": "regsvc_bucket"}
 NEW_COLUMNS: dict[str, dict[str, Any]] = {
-    "regsvc_session": {"has_second_factor": 0},
+    "regsvc_session": {"has_second_factor": 0, "device": None},
     "regsvc_user": {
         "role": None,
         "applied_role": None,

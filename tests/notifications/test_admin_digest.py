@@ -175,7 +175,7 @@ def test_a_promise_that_could_not_be_written_is_made_again(
 ) -> None:
     services.register("Alice")
     with monkeypatch.context() as broken:
-        broken.setattr(MailQueue, "send_digest", lambda queue, admin: 1 / 0)
+        broken.setattr(MailQueue, "send_to_admin", lambda queue, admin, mail: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             tick(services.app)
     assert tick(services.app) == 2

@@ -260,6 +260,25 @@ def test_an_hour_without_telegram(
         assert [services.user(name).status for name in ("Alice", "Bob", "Carla")] == ["rejected", "approved", "pending"]
 
 
+def test_the_team_is_told_that_registration_is_paused(make_services: MakeServices, clock: ManualClock) -> None:
+    with Telegram() as telegram:
+        chat = {"platform": "telegram", "token": TOKEN, "channel": str(GROUP), "api_url": telegram.address}
+        services = make_services(team_chat=[chat], registration__pause_after="3 days")
+        services.register("Alice")
+        clock.advance(days=3)
+        with receiving(services.app, telegram):
+            for _look in range(2):
+                services.app.worker.run_here(services.app.follow_database)
+            services.app.deliveries[-1].wake()
+            telegram.wait_for(lambda it: "applications have waited for too long" in it["text"])
+            ask_until(lambda: OutboxEntry.select().where(OutboxEntry.template == "registration_paused"), _are_sent)
+    assert len([it for it in telegram.messages.values() if "waited for too long" in it["text"]]) == 1
+
+
+def _are_sent(rows: Any) -> bool:
+    return [row.outcome for row in rows] == ["sent"]
+
+
 def test_answers_that_change_again_and_again_are_one_update_a_minute(
     make_services: MakeServices, clock: ManualClock, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from itertools import product
 from typing import Any
 
@@ -101,6 +102,26 @@ def test_cursors_lead_to_everybody_once(users: UserList, everybody: list[User], 
         (None, True, True),
         (None, True, False),
     ]
+
+
+@pytest.mark.every_database
+@pytest.mark.parametrize("status", ["all", APPROVED, PENDING])
+@pytest.mark.parametrize("plugin", ["all", "pending"])
+def test_who_registered_first_is_the_oldest_whenever_they_came_here(
+    users: UserList, everybody: list[User], clock: ManualClock, status: str, plugin: str
+) -> None:
+    """Grace and Frank have played for years; Bob to Dave were imported at one moment."""
+    if status == PENDING:
+        User.update(status=PENDING).execute()
+    for years, who in ((9, "Grace"), (8, "Frank"), (1, "Bob"), (1, "Carol"), (1, "Dave")):
+        User.update(created_at=clock() - timedelta(days=365 * years)).where(User.username == who).execute()
+    expected = ["Grace", "Frank", "Bob", "Carol", "Dave", "Alice", "Eve"]
+    for sort, names_in_order in (("oldest", expected), ("newest", expected[::-1])):
+        for size in (1, 2, 100):
+            pages = walk(users, status=status, plugin=plugin, sort=sort, size=size)
+            assert [name for page in pages for name in names(page)] == names_in_order
+            numbered = [UserQuery(status=status, plugin=plugin, sort=sort, size=size, page=it) for it in range(1, 8)]
+            assert [name for query in numbered for name in names(users.list_users(query))] == names_in_order
 
 
 def test_names_are_sorted_without_regard_to_case(users: UserList, make_user: MakeUser) -> None:
@@ -309,12 +330,30 @@ def test_with_the_bridge_off_every_player_is_off(
         ("after", "é"),
         ("after", "\ud800"),
         ("after", "x" * 100_000),
-        ("after", base64.urlsafe_b64encode(b"newest:abc").decode()),
-        ("after", base64.urlsafe_b64encode(b"newest:-1").decode().rstrip("=")),
-        ("after", base64.urlsafe_b64encode(b"newest: 1").decode().rstrip("=")),
-        ("after", base64.urlsafe_b64encode(b"newest:9223372036854775808").decode().rstrip("=")),
-        ("after", base64.urlsafe_b64encode(b"name:alice").decode().rstrip("=")),
-        ("after", base64.urlsafe_b64encode(b"\xff:1").decode().rstrip("=")),
+        *[
+            ("after", base64.urlsafe_b64encode(cursor.encode()).decode().rstrip("="))
+            for cursor in (
+                "newest:1",
+                "{}",
+                "[]",
+                "5",
+                "[" * 5_000,
+                '["newest",false]',
+                '["newest",false,"2026-11-28 09:00:00.000"]',
+                '["newest",false,"2026-11-28 09:00:00.000",-2]',
+                '["newest",false,"2026-11-28 09:00:00.000",true]',
+                '["newest",false,"2026-11-28 09:00:00.000","1"]',
+                '["newest",false,"2026-11-28 09:00:00.000",1.0]',
+                '["newest",false,"2026-11-28 09:00:00.000", 1]',
+                '["newest",false,"2026-11-28 09:00:00.000",9223372036854775808]',
+                '["newest",false,5,1]',
+                '["newest",false,"\\ud800",1]',
+                '["newest",true,"2026-11-28 09:00:00.000",1]',
+                '["oldest",false,"2026-11-28 09:00:00.000",1]',
+                '["name",false,"alice"]',
+            )
+        ],
+        ("after", base64.urlsafe_b64encode(b"\xff").decode().rstrip("=")),
     ],
 )
 def test_it_names_the_parameter_that_is_wrong(clock: ManualClock, field: str, value: object) -> None:
@@ -406,7 +445,7 @@ def test_a_whole_name_or_address_is_found_without_those_that_contain_it(
     assert found("lice") == []
 
 
-def test_a_player_whose_user_sql_deleted_leaves_a_shorter_page(
+def test_a_player_whose_user_sql_deleted_is_not_listed(
     users: UserList, everybody: list[User], make_player: Callable[..., None]
 ) -> None:
     for name in NAMES:
@@ -415,4 +454,4 @@ def test_a_player_whose_user_sql_deleted_leaves_a_shorter_page(
 
     pages = list(walk(users, plugin="synced", size=3))
 
-    assert [names(page) for page in pages] == [[], ["Dave", "Carol", "Bob"], ["Alice"]]
+    assert [names(page) for page in pages] == [["Dave", "Carol", "Bob"], ["Alice"]]

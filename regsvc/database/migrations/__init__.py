@@ -22,4 +22,5 @@ MIGRATIONS: Final = (
     "m0112_mailboxes",
     "m0113_equal_tables",
     "m0114_membership",
+    "m0115_order_by_time",
 )

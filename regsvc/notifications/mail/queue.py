@@ -34,6 +34,7 @@ UserMail = Literal[
     "ban_ended",
     "ban_ended_set_password",
     "ban_ended_unapproved",
+    "decision_undone",
     "deleted",
     "password_link",
     "password_changed",
@@ -52,6 +53,8 @@ UserMail = Literal[
 """Mails to a user, at the address on record."""
 AddressMail = Literal["verification_code", "unlink_code", "already_registered", "reset_password"]
 """Mails to an address as a client has sent it."""
+AdminMail = Literal["digest", "registration_paused"]
+"""Mails to the admins in the config: who awaits review, and that registration is closed because of them."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +111,9 @@ class MailQueue:
         """
         self.outbox.put(mail, to, language, user_id=user_id, row_id=verification_id)
 
-    def send_digest(self, to: EmailAddress) -> None:
-        """Enqueue the digest for an admin; it lists the users who await review at the time of delivery."""
-        self.outbox.put("digest", to, self.default_language)
+    def send_to_admin(self, to: EmailAddress, mail: AdminMail) -> None:
+        """Enqueue a mail for an admin, about the users who await review at the time of delivery."""
+        self.outbox.put(mail, to, self.default_language)
 
 
 Budget = Literal["mail", "forgot"]
@@ -226,10 +229,14 @@ class AdminDigest:
                 return 0
             if not self._record(installation, newest):
                 return 0
-            for admin in self._admins:
-                self._mail_queue.send_digest(admin)
+            self.tell("digest")
         self._mail_queue.wake_all()
         return len(self._admins)
+
+    def tell(self, mail: AdminMail) -> None:
+        """Enqueue this mail for every admin, in the caller's transaction."""
+        for admin in self._admins:
+            self._mail_queue.send_to_admin(admin, mail)
 
     def _is_due(self, last_at: datetime | None) -> bool:
         return last_at is None or is_over(last_at, self._every, self._now())

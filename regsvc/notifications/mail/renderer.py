@@ -51,18 +51,9 @@ from regsvc.core.exceptions import StartupError
 from regsvc.core.i18n import FALLBACK_LANGUAGE, Translations, is_language_tag, normalize_tag
 from regsvc.core.safe_paths import read_text_file
 from regsvc.core.text import strip_invisible
+from regsvc.database import models
 from regsvc.database.bulk import PreparedQuery, slot
-from regsvc.database.models import (
-    APPROVED,
-    AWAITS_REVIEW,
-    PENDING,
-    REJECTED,
-    AskedQuestion,
-    Link,
-    OutboxEntry,
-    Review,
-    User,
-)
+from regsvc.database.models import APPROVED, PENDING, REJECTED, AskedQuestion, Link, OutboxEntry, Review, User
 from regsvc.notifications.delivery import Drop
 
 _NAMES_ALONE: Final = (
@@ -80,6 +71,7 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "rejected": frozenset({"username", "reason", "again", "name"}),
     "banned": frozenset({"username", "reason", "until"}),
     "asked": frozenset({"username", "question", "until"}),
+    "decision_undone": frozenset({"username", "standing", "until"}),
     "reset_password": frozenset({"username", "minutes"}),
     "password_link": frozenset({"username", "minutes"}),
     "password_changed": frozenset({"username", "when", "where", "days"}),
@@ -88,6 +80,7 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "membership_ending": frozenset({"username", "why", "until"}),
     "membership_renewed": frozenset({"username", "until"}),
     "digest": frozenset({"count", "names", "more"}),
+    "registration_paused": frozenset({"count", "names", "more"}),
     "mail_test": frozenset(),
 }
 """Every mail, with the names its text may use besides those common to all."""
@@ -358,12 +351,12 @@ def _fill(text: str, values: Values) -> str:
 
 
 _DECISIONS: Final = (
-    *("banned", "unbanned", "unbanned_set_password", "reopened", "deleted"),
+    *("decision_undone", "banned", "unbanned", "unbanned_set_password", "reopened", "deleted"),
     *("ban_ended", "ban_ended_set_password", "ban_ended_unapproved"),
 )
 _ABOUT_ACCOUNT: Final = (
     *("reopened", "ban_ended_unapproved", "totp_enabled", "totp_disabled", "totp_reset", "token_made"),
-    *("chat_code_made", "password_link_made", "membership_ended", "membership_ending"),
+    *("chat_code_made", "password_link_made", "membership_ended", "membership_ending", "decision_undone"),
 )
 _OF_MEMBERSHIP: Final = ("membership_ended", "membership_ending", "membership_renewed")
 _PAGES: Final[Mapping[str, str]] = {
@@ -383,6 +376,7 @@ _PAGES: Final[Mapping[str, str]] = {
     "membership_renewed": "/server",
     "account_deleted": "/",
     "digest": "/admin#queue",
+    "registration_paused": "/admin#queue",
     "mail_test": "/",
 }
 """The page that each mail leads to.
@@ -494,7 +488,7 @@ class MailRenderer:
             "asked": self._asked,
             "reset_password": self._password_link,
             "password_link": self._password_link,
-            "digest": self._digest,
+            **dict.fromkeys(("digest", "registration_paused"), self._digest),
             "password_changed": self._password_changed,
             "email_changed": self._email_changed,
             **dict.fromkeys(_OF_MEMBERSHIP, self._membership),
@@ -615,7 +609,9 @@ class MailRenderer:
         """Render a decision from its review, which stays even if the user is gone by now."""
         review = _get_review(mail)
         until = None if review.ban_expires_at is None else self._moment(review.ban_expires_at, mail)
-        return _Content({"username": review.username, "reason": self._reason(mail, review), "until": until})
+        key, language = f"undone.{review.status_after or REJECTED}", self.translations.offered_for(mail.language)
+        values = {"username": review.username, "reason": self._reason(mail, review), "until": until}
+        return _Content({**values, "standing": self.translations.text(key, language)})
 
     def _rejected(self, mail: OutboxEntry) -> _Content:
         review = _get_review(mail)
@@ -675,7 +671,7 @@ class MailRenderer:
 
     def _digest(self, mail: OutboxEntry) -> _Content:
         """List the users who await review now; those reviewed meanwhile are left out."""
-        waiting = User.select().where(AWAITS_REVIEW)
+        waiting = User.select().where(models.AWAITS_REVIEW)
         count = waiting.count()
         listed = list(waiting.order_by(User.id).limit(_MAX_LISTED))
         if not listed:

@@ -79,7 +79,11 @@ def find_places(user_ids: Collection[int]) -> tuple[dict[int, int], int]:
     Two statements, however many are asked for.
     """
     is_waiting = AWAITS_REVIEW
-    line = User.select(User.id, fn.ROW_NUMBER().over(order_by=[User.id]).alias("place")).where(is_waiting).alias("line")
+    line = (
+        User.select(User.id, fn.ROW_NUMBER().over(order_by=[User.created_at, User.id]).alias("place"))
+        .where(is_waiting)
+        .alias("line")
+    )
     asked = line.select_from(line.c.id, line.c.place).where(line.c.id.in_(sorted(user_ids))) if user_ids else None
     rows: Any = () if asked is None else asked.tuples()
     return dict(rows), int(User.select(fn.COUNT(User.id)).where(is_waiting).scalar())
@@ -226,12 +230,13 @@ class Applications:
 def find_oldest() -> User | None:
     """Return name and registration of the user who has waited longest for the team, or None.
 
-    The lowest id is the first in the index; asked for in order, MariaDB may read all users up to it instead.
+    The first is found in the index; asked for in order, MariaDB may read all users up to it instead.
     """
     waiting = User.alias()
     is_waiting = (waiting.status == PENDING) & (waiting.is_asked == False)  # noqa: E712 - SQL
-    first = waiting.select(fn.MIN(waiting.id)).where(is_waiting)
-    return User.select(User.username, User.created_at).where(User.id == first).first()  # type: ignore[no-any-return]
+    first = waiting.select(fn.MIN(waiting.created_at)).where(is_waiting)
+    found = User.select(User.username, User.created_at).where(AWAITS_REVIEW, User.created_at == first)
+    return found.order_by(User.id).first()  # type: ignore[no-any-return]
 
 
 def _count_pending(*, is_asked: bool) -> int | None:

@@ -1,6 +1,7 @@
 """`Idempotency-Key`: what is sent again because its reply was lost is carried out once, and is answered as before."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -108,3 +109,45 @@ def test_the_replies_take_no_more_room_and_time_than_they_may(monkeypatch: pytes
         assert kept._size == 0
 
     asyncio.run(story())
+
+
+def test_after_a_restart_nothing_is_done_twice_either(stack: Stack) -> None:
+    """Nothing is kept any more: what Olivia sends again is what she has made, and who was decided is so."""
+    people = {name: stack.pending(name) for name in ("alice", "bob", "carol", "dan")}
+    olivia = stack.olivia()
+
+    def send(path: str, key: str = KEY, /, **fields: object) -> Reply:
+        return stack.post(f"/api/admin/{path}", fields, token=olivia, headers={"Idempotency-Key": key})
+
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("invitation", {"uses": 3, "days": 1, "grants": ["no_review"]}),
+        ("user/note", {"username": people["alice"].name, "text": "Knows Rick."}),
+        ("user/ask", {"username": people["alice"].name, "question": "Which Bob?"}),
+        ("user/approve", {"usernames": [people["bob"].name, people["carol"].name], "reason": "Welcome"}),
+        ("user/ban", {"username": people["bob"].name, "reason": "Griefing", "expiresAt": 4_000_000_000_000}),
+        ("user/delete", {"username": people["carol"].name}),
+        ("user/reject", {"username": people["dan"].name, "reason": "reject.short_answers"}),
+    ]
+    first = {path: send(path, **fields) for path, fields in requests}
+    assert {reply.status for reply in first.values()} == {200}
+    reviews = [stack.audits(person) for person in people.values()]
+    letters = [len(stack.smtp.letters_to(person.email)) for person in people.values()]
+    stack.restart_with({})
+    after_ban = {"user/approve"}  # Bob is banned and Carol deleted meanwhile
+    for path, fields in requests:
+        again = send(path, **fields)
+        if path not in after_ban:
+            assert again.json == first[path].json, path
+    outcome = [
+        (it["success"], it.get("code")) for it in send("user/approve", **dict(requests)["user/approve"]).json["results"]
+    ]
+    assert outcome == [(False, "wrong_status"), (False, "user_not_found")]
+    assert [stack.audits(person) for person in people.values()] == reviews
+    assert [len(stack.smtp.letters_to(person.email)) for person in people.values()] == letters
+    # another reason is another decision, as is one without a key, and one of somebody else
+    assert_refused(send("user/reject", username=people["dan"].name, reason="Spam"), 409, "wrong_status")
+    assert_refused(stack.decide("reject", people["dan"], reason="reject.short_answers"), 409, "wrong_status")
+    assert send("user/note", OTHER_KEY, username=people["alice"].name, text="Knows Bob.").status == 200
+    assert (
+        send("invitation", OTHER_KEY, **dict(requests)["invitation"]).json["link"] != first["invitation"].json["link"]
+    )

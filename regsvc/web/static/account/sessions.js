@@ -1,6 +1,7 @@
 // Where the user is logged in, and the end of single sessions.
 
 import { asRefusal } from "../shared/api.js";
+import { nameDevice } from "../shared/device.js";
 import { make } from "../shared/dom.js";
 import { formatTime, t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
@@ -26,7 +27,9 @@ export const sessionsSection = {
  */
 function renderSession(account, place, session) {
   const seen = formatTime(session.lastSeenAt);
-  const where = t(session.audience === "admin" ? "session_admin" : "session_user");
+  const device = nameDevice(session);
+  const page = t(session.audience === "admin" ? "session_admin" : "session_user");
+  const where = device && session.audience === "user" ? device : [device, page].filter(Boolean).join(" · ");
   const about = [
     make("strong", {}, session.isCurrent ? t("session_here", { where }) : where),
     make("br"),

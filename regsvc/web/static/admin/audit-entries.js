@@ -7,7 +7,7 @@ import { formatNumber, labelFor } from "./phrases.js";
 /** Every action that the log records. */
 export const ACTIONS = [
   ...["user.registered", "user.approved", "user.rejected", "user.banned", "user.unbanned", "user.reopened"],
-  ...["user.deleted"],
+  ...["user.deleted", "user.undone"],
   ...["user.adopted", "user.password_changed", "user.password_link_created", "user.email_changed"],
   ...["user.answers_changed"],
   ...["user.totp_enabled", "user.totp_disabled", "user.recovery_codes_replaced", "user.recovery_code_used"],
@@ -19,7 +19,7 @@ export const ACTIONS = [
   ...["team_chat.linked", "team_chat.unlinked"],
   ...["sync.run", "sync.conflict", "sync.player_removed", "sync.player_returned", "sync.player_locked"],
   ...["sync.edit_refused", "sync.braked", "allowlist.run", "allowlist.taken_off"],
-  ...["mail.resent", "user.imported", "data.exported", "data.purged"],
+  ...["mail.resent", "user.imported", "data.exported", "data.purged", "undo.run"],
 ];
 
 const SYNC_ACTIONS = ["sync.run", "sync.braked", "allowlist.run"];
@@ -54,7 +54,7 @@ export function renderDetail(action, detail) {
   if (SYNC_ACTIONS.includes(action)) {
     return describeCounts(detail);
   }
-  const { reason, ...others } = detail;
+  const { reason, reviews: _reviews, entries: _entries, review: _review, ...others } = detail; // ids are for programs
   const facts = Object.entries(others).map(([name, value]) => `${factName(name)}: ${formatValue(name, value)}`);
   return [
     Boolean(reason) && make("span", { class: "user-text" }, String(reason)),

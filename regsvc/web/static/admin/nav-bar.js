@@ -1,6 +1,6 @@
 // The menu above every view, and in the page's header whether updates are live, and the signed-in operator.
 
-import { button, link, make } from "../shared/dom.js";
+import { button, link, make, setText } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
 import { hashFor } from "./hash.js";
 
@@ -93,7 +93,7 @@ export class NavBar {
   showLive({ is, error }) {
     this.live.dataset.is = is;
     const why = error?.code === "too_many_streams" || error?.code === "forbidden" ? error.message : "";
-    this.live.textContent = is === "live" ? t("live") : why || t("not_live");
+    setText(this.live, is === "live" ? t("live") : why || t("not_live"));
     this.live.title = is === "live" ? t("live_about") : t("not_live_about");
   }
 }

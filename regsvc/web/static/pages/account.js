@@ -33,12 +33,16 @@ const SECTIONS = [
 ];
 
 const session = new Session("user");
-const api = new Api(session, () => showLogin(t("login_ended"), "bad"));
+const ENDING = /** @type {const} */ (["logout", "user/password", "user/delete"]); // what ends the session
+const api = new Api(session, () => {
+  const doubt = ENDING.some((path) => api.isUnanswered(path)) ? [t("unsure_before")] : [];
+  showLogin([t("login_ended"), ...doubt].join(" "), "bad");
+});
 let lastUsername = "";
 
 async function render() {
-  for (const path of /** @type {const} */ (["user/password", "user/delete"])) {
-    const done = session.current && (await recall(api, path)); // before a reload; it has ended the session
+  for (const path of ENDING) {
+    const done = session.current && (await recall(api, path)); // before a reload
     if (done) {
       leave(done.message ?? "");
       return;

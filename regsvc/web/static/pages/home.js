@@ -3,7 +3,7 @@
 import { Api, asRefusal } from "../shared/api.js";
 import { config } from "../shared/config.js";
 import { copyable } from "../shared/copyable.js";
-import { make, replaceContent } from "../shared/dom.js";
+import { make, replaceContent, setText } from "../shared/dom.js";
 import { headsOf } from "../shared/heads.js";
 import { t } from "../shared/i18n.js";
 import { startPage } from "../shared/page.js";
@@ -58,7 +58,7 @@ function showStatus({ online, checkedAt, players, statusHidden }) {
   state.hidden = statusHidden;
   const offline = checkedAt === null ? t("not_asked") : t("offline");
   replaceContent(heads, headsOf(players.list));
-  state.textContent = online ? t("players_online", { online: players.online, max: players.max }) : offline;
+  setText(state, online ? t("players_online", { online: players.online, max: players.max }) : offline);
 }
 
 startPage(render);

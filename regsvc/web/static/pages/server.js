@@ -33,7 +33,10 @@ async function render(content) {
  * @param {ServerStatus} data
  */
 function show(container, data) {
-  replaceContent(container, renderStatus(data));
+  const now = make("div", {}, renderStatus(data));
+  if (now.textContent !== container.textContent) {
+    replaceContent(container, [...now.childNodes]); // what is as before is not read aloud again
+  }
   setTimeout(() => refresh(container, data), data.checkedAt === null ? FIRST_REFRESH : REFRESH_INTERVAL);
 }
 

@@ -10,6 +10,8 @@ import { showSection } from "../shared/page.js";
 
 /** @typedef {import("./flow.js").Flow} Flow */
 
+const SENT = "code-sent";
+
 /**
  * Have a code mailed, unless the last one is too recent or none is needed. Throws a Refusal.
  *
@@ -64,11 +66,12 @@ export const codeStep = {
       }
     });
     const sent = t(draft.get("isCodeEarlier") ? "code_sent_before" : "code_sent", { email: draft.get("email") });
+    code.input.setAttribute("aria-describedby", `${code.error.id} ${SENT} ${code.hint.id}`);
     const toEmail = () => flow.back();
     return {
       form,
       focused: code.input, // what to do is known: the mail has said it
-      above: make("p", {}, sent, " ", button(t("email_change"), toEmail, "plain")),
+      above: make("p", {}, make("span", { id: SENT }, sent), " ", button(t("email_change"), toEmail, "plain")),
       below: [resendButton(flow)],
     };
   },

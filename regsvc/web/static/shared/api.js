@@ -70,14 +70,15 @@ export class Api {
   async post(path, body, options = {}) {
     const item = ATTEMPT + path;
     const key = sessionStorage.getItem(item) ?? crypto.getRandomValues(new BigUint64Array(2)).join("-");
-    const isSent = navigator.onLine || this.isUnanswered(path);
+    const isRepeated = this.isUnanswered(path);
+    const isSent = navigator.onLine || isRepeated;
     if (isSent) {
       sessionStorage.setItem(item, key); // already now: the page may be gone before the answer comes
     }
     const headers = { "Content-Type": "application/json", [KEY_HEADER]: key };
     const text = JSON.stringify({ ...body, language });
     try {
-      const reply = await this.request(`api/${path}`, { method: "POST", headers, body: text, ...options });
+      const reply = await this.request(`api/${path}`, { method: "POST", headers, body: text, ...options }, isRepeated);
       sessionStorage.removeItem(item);
       return reply;
     } catch (error) {
@@ -104,9 +105,10 @@ export class Api {
   /**
    * @param {string} address
    * @param {RequestInit} options
+   * @param {boolean} isRepeated whether an attempt before got no answer, which a refusal then does not explain
    * @returns {Promise<any>}
    */
-  async request(address, { headers = {}, ...options }) {
+  async request(address, { headers = {}, ...options }, isRepeated = false) {
     const token = this.session?.current?.token;
     let response;
     let body;
@@ -120,6 +122,9 @@ export class Api {
     }
     if (response?.ok && body.success) {
       return body;
+    }
+    if (isRepeated && body.message) {
+      body.message += ` ${t("unsure_before")}`;
     }
     throw this.toRefusal(response, body, token);
   }

@@ -34,9 +34,9 @@ export function choose(title, text, choices) {
     const hints = choices.map((choice) => choice.hint && make("p", {}, make("b", {}, choice.text), `: ${choice.hint}`));
     const dialog = make(
       "dialog",
-      { "aria-labelledby": id },
+      { "aria-labelledby": id, "aria-describedby": `${id}-text` },
       make("h2", { id }, title),
-      make("p", {}, text),
+      make("p", { id: `${id}-text` }, text),
       hints,
       make("div", { class: "buttons" }, buttons, no),
     );

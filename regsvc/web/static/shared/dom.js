@@ -38,6 +38,18 @@ export function replaceContent(element, ...children) {
 }
 
 /**
+ * Show a text that screen readers read when it changes, but not each time it is found to be the same.
+ *
+ * @param {Element} element
+ * @param {string} text
+ */
+export function setText(element, text) {
+  if (element.textContent !== text) {
+    element.textContent = text;
+  }
+}
+
+/**
  * Return the element with this id, which the page's template always has.
  *
  * @param {string} id

@@ -240,7 +240,9 @@ export class Form {
       field.showError(error);
       return error;
     });
-    invalid[0]?.focus();
+    if (invalid.length > 0) {
+      this.pointOut(invalid[0], invalid[0].error.textContent ?? "");
+    }
     return invalid.length === 0;
   }
 
@@ -252,12 +254,27 @@ export class Form {
   showRefusal(refusal) {
     const field = this.fields.find(({ name }) => name === refusal.field);
     if (field) {
-      field.showError(refusal.message);
-      field.focus();
+      this.pointOut(field, refusal.message);
     } else {
+      this.submit.before(notice.element); // beside what was pressed; what is moved with its text is not read aloud
       notice.showRefusal(refusal);
-      this.submit.before(notice.element); // beside what was pressed
-      notice.element.focus();
+    }
+  }
+
+  /**
+   * Show an error at a field and move the focus there, where screen readers read it. Where the focus is there already,
+   * and of a group, they do not: then the notice says it, until something is changed.
+   *
+   * @param {Field | Choice} field
+   * @param {string} error
+   */
+  pointOut(field, error) {
+    const before = document.activeElement;
+    field.showError(error);
+    field.focus();
+    if (field instanceof Choice || document.activeElement === before) {
+      notice.show(error, "spoken");
+      this.element.addEventListener("input", () => notice.clearIf(error), { once: true });
     }
   }
 

@@ -102,8 +102,7 @@ function renderLanguages(menu) {
     return make("button", attributes, languageName(tag));
   });
   const [summary] = menu.children;
-  summary.setAttribute("aria-label", `${t("language")}: ${languageName(language)}`);
-  summary.append(languageName(language));
+  summary.append(make("span", { class: "spoken" }, t("language"), ": "), languageName(language));
   menu.append(make("div", { role: "group", "aria-label": t("language") }, choices));
   menu.onkeydown = ({ key }) => {
     if (key === "Escape") {

@@ -118,7 +118,6 @@ export function showQuestionRefusal(refusal, form) {
     return true;
   }
   const field = form.fields.find(({ name }) => name === fieldName(refusal.body.questionId));
-  field?.showError(refusal.message);
-  field?.focus();
+  field && form.pointOut(field, refusal.message);
   return Boolean(field);
 }

@@ -45,6 +45,7 @@ export const USER_EVENTS = [
   "user_unbanned",
   "user_reopened",
   "user_deleted",
+  "user_undone",
   "user_note_added",
   "user_answer_judged",
   "user_asked",

@@ -2,7 +2,6 @@
 // left, and again and again if the server cannot be reached.
 
 import { Refusal } from "../../shared/api.js";
-import { OUTCOMES } from "../decisions/transitions.js";
 
 /** @typedef {import("./pending-decision.js").PendingDecision} PendingDecision */
 
@@ -122,8 +121,6 @@ export class DecisionSender {
    * @param {Refusal | null} refusal of the request
    */
   applyOutcomes(entry, outcomes, refusal) {
-    const isDone = (/** @type {DecisionOutcome} */ outcome) =>
-      outcome.success || (entry.isUnsure && hadArrived(outcome, entry));
     /** @type {string[]} */
     const rest = [];
     /** @type {DecisionOutcome[]} */
@@ -136,8 +133,8 @@ export class DecisionSender {
         final.push(outcome);
       }
     }
-    const done = final.filter(isDone);
-    const refusals = final.filter((outcome) => !isDone(outcome));
+    const done = final.filter(({ success }) => success);
+    const refusals = final.filter(({ success }) => !success);
     if (done.length) {
       this.pending.emit("sent", entry, done);
     }
@@ -170,16 +167,6 @@ export class DecisionSender {
     }
     this.pending.changed("changed", null, []);
   }
-}
-
-/**
- * Return whether a refusal shows that the request before, whose answer was lost, was carried out.
- *
- * @param {DecisionOutcome} refusal
- * @param {PendingDecision} entry
- */
-function hadArrived({ code, status }, { decision }) {
-  return decision === "delete" ? code === "user_not_found" : code === "wrong_status" && status === OUTCOMES[decision];
 }
 
 /** @param {PendingDecision[]} entries */

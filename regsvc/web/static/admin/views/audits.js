@@ -1,12 +1,14 @@
 // The audit log: who did what to whom, newest first.
 
-import { link } from "../../shared/dom.js";
+import { button, link, make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { ACTIONS, actionName, renderDetail } from "../audit-entries.js";
 import { agoElement, userLink } from "../badges.js";
 import { USER_EVENTS } from "../decisions/transitions.js";
+import { may } from "../permissions.js";
 import { Listing } from "../table/listing.js";
 import { Table } from "../table/table.js";
+import { askUndo } from "../undo-dialog.js";
 
 const PAGE_SIZE = 50;
 
@@ -17,6 +19,8 @@ export const auditsView = {
   render(context, query) {
     const table = new Table({ label: "view_audits", keyOf: ({ id }) => id, columns: columnsFor(context) });
     const actions = ACTIONS.map((value) => ({ value, text: actionName(value) }));
+    const undo = () => askUndo(context, listing.filters.values.operator ?? "", () => listing.refresh.soon());
+    /** @type {Listing<Audit>} */
     const listing = new Listing(context, query, {
       fields: [
         {
@@ -32,6 +36,7 @@ export const auditsView = {
       ],
       table,
       load: (values, { page }) => load(context.api, values, page),
+      actions: may("team.manage") && make("div", { class: "buttons" }, button(t("undo_decisions"), undo, "quiet")),
       countText: "audits_count",
       emptyText: "audits_none",
     });
@@ -83,7 +88,7 @@ function columnsFor(context) {
       title: "about",
       render: ({ target, operator }) => target !== null && target !== operator && userLink(context, target),
     },
-    { title: "operator", render: ({ operator }) => operator },
+    { title: "operator", render: ({ operator }) => make("bdi", {}, operator) },
     {
       title: "detail",
       kind: "wide",

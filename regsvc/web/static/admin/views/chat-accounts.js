@@ -1,5 +1,6 @@
 // The chat accounts of the team: one's own, and for those who manage the team those of all.
 
+import { copyable } from "../../shared/copyable.js";
 import { button, make, replaceContent } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { platformTitle } from "../../shared/platforms.js";
@@ -16,7 +17,7 @@ export class ChatAccounts {
     this.context = context;
     this.about = make("p", { class: "quiet-text" });
     this.accounts = make("ul", { class: "team" });
-    this.shown = make("div", { role: "status" });
+    this.shown = make("div");
     const title = make("h3", {}, t("chat_accounts"));
     this.elements = [make("section", { class: "panel" }, title, this.about, this.accounts, this.shown)];
   }
@@ -46,7 +47,7 @@ export class ChatAccounts {
         this.context.api.post("admin/team-chat/code", own),
       );
       if (made !== null) {
-        replaceContent(this.shown, make("p", {}, t("chat_code_use")), make("code", { class: "token" }, made.code));
+        replaceContent(this.shown, make("p", {}, t("chat_code_use")), copyable(made.code));
       }
       return made;
     });

@@ -17,7 +17,7 @@ const KINDS = { broken: "bad", risky: "wait", fine: "good" };
 /** @type {LaterView} */
 export const doctorView = {
   async render(context) {
-    const container = make("div", { class: "doctor", "aria-live": "polite" });
+    const container = make("div", { class: "doctor" });
     const check = () => checkAgain(context, container, again);
     const again = button(t("doctor_again"), check, "quiet");
     show(container, await context.api.get("admin/doctor"));
@@ -43,8 +43,9 @@ async function checkAgain(context, container, again) {
   again.setAttribute("aria-disabled", "true");
   notice.show(t("loading"));
   try {
-    show(container, await context.api.get("admin/doctor", { fresh: "true" }));
-    notice.clearIf(t("loading"));
+    const checkup = await context.api.get("admin/doctor", { fresh: "true" });
+    show(container, checkup);
+    notice.show(labelFor("verdict", checkup.verdict), "spoken"); // the rest is long
   } catch (error) {
     notice.showRefusal(asRefusal(error));
   } finally {

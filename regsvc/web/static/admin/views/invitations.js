@@ -28,7 +28,7 @@ class InvitationsPage {
   constructor(context) {
     this.context = context;
     this.list = make("ul", { class: "team" });
-    this.shown = make("div", { role: "status" });
+    this.shown = make("div");
     const about = make("p", { class: "quiet-text" }, t("invitations_about"));
     this.elements = [make("section", { class: "panel" }, about, this.shown, this.list, this.form())];
   }

@@ -42,10 +42,12 @@ class ServerPage {
   }
 
   /** @param {Server} server */
-  renderRegistration({ isOpen, mayOpen, opensAt, registrationChanged }) {
+  renderRegistration({ isOpen, mayOpen, opensAt, isPaused, registrationChanged }) {
     const state = badge(t(isOpen ? "registration_is_open" : "registration_is_closed"), isOpen ? "good" : "bad");
-    const by = registrationChanged && t("done_by", words(registrationChanged));
-    const opens = opensAt !== null && t("registration_opens", { at: formatTime(opensAt) });
+    const by = !isPaused && registrationChanged && t("done_by", words(registrationChanged));
+    const opens = isPaused
+      ? t("registration_paused")
+      : opensAt !== null && t("registration_opens", { at: formatTime(opensAt) });
     const parts = [make("p", {}, state, " ", opens, " ", by)];
     if (!may("settings.write")) {
       return parts;

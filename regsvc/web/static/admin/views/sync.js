@@ -36,7 +36,7 @@ class SyncPage {
     this.refresh = new Refresh(context, () => this.load());
     this.runNow = button(t("sync_run"), () => this.run(false), "");
     this.preview = button(t("sync_plan"), () => this.run(true), "quiet");
-    this.result = make("div", { class: "report", "aria-live": "polite" });
+    this.result = make("div", { class: "report" });
     this.none = make("p", { class: "quiet-text" }, t("sync_no_runs"));
     this.table = new Table({ label: "sync_runs", keyOf: ({ id }) => id, columns: columns() });
     const { gates } = context.config;
@@ -107,12 +107,15 @@ class SyncPage {
       return;
     }
     this.setBusy(true);
-    replaceContent(this.result, make("p", { class: "quiet-text" }, t(isPreview ? "sync_plans" : "sync_runs_now")));
+    const begun = t(isPreview ? "sync_plans" : "sync_runs_now");
+    replaceContent(this.result, make("p", { class: "quiet-text" }, begun));
+    notice.show(begun, "spoken");
     try {
       // a run may take longer than any other request
       const options = { signal: AbortSignal.timeout(LONGEST_RUN) };
       const { message = "", report } = await this.context.api.post("admin/sync", { plan: isPreview }, options);
       replaceContent(this.result, renderReport(this.context, { message, report, isPreview }));
+      notice.show(message, "spoken"); // the rest is long
     } catch (error) {
       const refusal = asRefusal(error);
       replaceContent(this.result);

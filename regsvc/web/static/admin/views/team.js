@@ -34,7 +34,7 @@ class TeamPage {
     this.context = context;
     this.members = make("ul", { class: "team" });
     this.tokens = make("ul", { class: "team" });
-    this.shown = make("div", { role: "status" });
+    this.shown = make("div");
     const about = (/** @type {string} */ text) => make("p", { class: "quiet-text" }, text);
     const [title, panel] = [make("h3", {}, t("tokens")), { class: "panel" }];
     this.elements = [

@@ -1,7 +1,7 @@
 // Who else of the team has the open applicant open: told every few seconds, and forgotten by itself.
 
 import { asRefusal } from "../../../shared/api.js";
-import { make } from "../../../shared/dom.js";
+import { make, setText } from "../../../shared/dom.js";
 import { t } from "../../../shared/i18n.js";
 
 const EVERY = 10_000; // milliseconds; half a minute after the last time it is forgotten
@@ -45,9 +45,7 @@ export class Readers {
       return;
     }
     const text = readers.length ? t("readers", { names: readers.join(", ") }) : "";
-    if (this.element.textContent !== text) {
-      this.element.textContent = text; // said once, not every ten seconds
-    }
+    setText(this.element, text);
     this.timer = setTimeout(() => this.tell(), EVERY);
   }
 }

@@ -1,5 +1,6 @@
 // The sections of the page of one user.
 
+import { nameDevice } from "../../../shared/device.js";
 import { button, definitionList, make } from "../../../shared/dom.js";
 import { hasText, languageName, t } from "../../../shared/i18n.js";
 import { badge, timeElement } from "../../badges.js";
@@ -116,13 +117,22 @@ function renderCommands({ commands }) {
  * @param {(session: string) => unknown} onEnd
  */
 export function renderSessions({ sessions }, onEnd) {
-  return renderSection("sessions", sessions, ({ id, audience, ip, startedAt, lastSeenAt, isCurrent }) => {
+  return renderSection("sessions", sessions, (session) => {
+    const { id, audience, ip, startedAt, lastSeenAt, isCurrent } = session;
     const started = [t("session_from"), " ", timeElement(startedAt)];
     const seen = [t("session_seen"), " ", timeElement(lastSeenAt)];
     const own = isCurrent && badge(t("session_yours"), "good");
     return [
-      make("span", { class: "first" }, labelFor("audience", audience), " ", own),
-      make("span", { class: "secondary" }, ip && `${ip} · `, started, " · ", seen),
+      make("span", { class: "first" }, nameDevice(session) || labelFor("audience", audience), " ", own),
+      make(
+        "span",
+        { class: "secondary" },
+        `${labelFor("audience", audience)} · `,
+        ip && `${ip} · `,
+        started,
+        " · ",
+        seen,
+      ),
       may("users.manage") && button(t("session_end"), () => onEnd(id), "plain"),
     ];
   });

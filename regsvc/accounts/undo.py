@@ -1,0 +1,643 @@
+"""Undo: what one person or API token decided about users in a span of time is taken back, as one act."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from heapq import merge
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+from peewee import Database
+
+from plugin_bridge.authme.players import PlayersUnavailable
+from regsvc.accounts.access import PLAYER_PENDING, AccountAccess
+from regsvc.auth.entitlement import MadeByRight, Principal
+from regsvc.core import errors
+from regsvc.core.clock import Clock, epoch_ms
+from regsvc.core.rights import EVERYTHING, Permission, Team
+from regsvc.core.shapes import EpochMilliseconds, Output, Username, to_datetime
+from regsvc.core.text import name_key
+from regsvc.database.audit import AUTOMATED_ACTORS, DECISIONS, SQL, SYNC, UNDONE, Audit, spellings_of
+from regsvc.database.bulk import select_rows
+from regsvc.database.models import APPROVED, BANNED, AuditEntry, Link, OutboxEntry, Review, Token, User
+from regsvc.http.messages import Count, Reply, Status, Warnings
+from regsvc.http.route import Routes
+from regsvc.notifications.mail.queue import MailQueue
+from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.records import pages_of
+from regsvc.users.transitions import BAN_ENDED, TRANSITIONS, Restoration, Transitions
+
+if TYPE_CHECKING:
+    from regsvc.http.call import Call
+
+ROUTES: Final = Routes()
+
+# --- The rule, as functions of histories ---
+
+Kept = Literal["touched", "deleted", "registered_anew", "protected"]
+"""Why decisions about a user stay: another actor, or SQL, changed the user since; the user was deleted; the name is
+another user's by now; the user stands as high as who undoes."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """An entry of a user's history: a status, a role, or a password that was given; or the undo of earlier ones.
+
+    `id` is that of the review ("r7") or audit entry ("a7"); `before` and `after` are statuses, or roles.
+    """
+
+    id: str
+    kind: Literal["status", "role", "password", "undo"]
+    by: str
+    at: datetime
+    username: str = ""
+    before: str | None = None
+    after: str | None = None
+    reason: str | None = None
+    ban_expires_at: datetime | None = None
+    may_reapply: bool = False
+    role_before: str | None = None
+    """The role that went with the status."""
+    undoes: frozenset[str] = frozenset()
+    review: str | None = None
+    """Of an undo: the review that it left."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserStanding:
+    """Result of a user's history: columns of `User`."""
+
+    status: str
+    role: str | None = None
+    reason: str | None = None
+    reviewed_by: str | None = None
+    reviewed_at: datetime | None = None
+    ban_expires_at: datetime | None = None
+    banned_from: str | None = None
+    may_reapply: bool = False
+
+    def after(self, entry: HistoryEntry) -> UserStanding:
+        """Return what the entry makes of it."""
+        if entry.kind == "role":
+            return replace(self, role=entry.after)
+        if entry.kind != "status" or entry.after is None:
+            return self
+        banned_from = None
+        if entry.after == BANNED:
+            banned_from = self.banned_from if entry.before == BANNED else entry.before
+        return UserStanding(
+            entry.after,
+            self.role if entry.after == APPROVED else None,
+            entry.reason,
+            entry.by,
+            entry.at,
+            entry.ban_expires_at if entry.after == BANNED else None,
+            banned_from,
+            entry.may_reapply,
+        )
+
+    def at(self, now: datetime) -> UserStanding:
+        """Return what the end of a ban has made of it by now."""
+        end = self.ban_expires_at
+        if self.status != BANNED or end is None or end > now:
+            return self
+        return UserStanding(self.banned_from or APPROVED, None, BAN_ENDED, SYNC.name, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """Result of undoing for one user: the standing, and the entries that are undone, newest first.
+
+    `kept_by`: who decided after earlier ones of the actor's, which stay therefore; None: none stay.
+    """
+
+    standing: UserStanding
+    undone: tuple[HistoryEntry, ...]
+    kept_by: str | None
+    needs_link: bool
+    """Whether the user has a password that is undone, and cannot be taken back."""
+
+
+def list_standing(history: Sequence[HistoryEntry], without: Collection[str] = ()) -> list[HistoryEntry]:
+    """Return the entries that no undo took back, as if those `without` had never been."""
+    gone = set(without)
+    for entry in reversed(history):
+        if entry.kind == "undo":
+            gone |= {entry.review or ""}
+            if entry.id not in gone:
+                gone |= entry.undoes
+    return [entry for entry in history if entry.id not in gone]
+
+
+def stand(first: UserStanding, history: Sequence[HistoryEntry], without: Collection[str] = ()) -> UserStanding:
+    """Return what the history, oldest first, makes of a user who began as `first`."""
+    for entry in list_standing(history, without):
+        first = first.after(entry)
+    return first
+
+
+def find_first(history: Sequence[HistoryEntry], status: str, role: str | None) -> UserStanding:
+    """Return what a user was before the history, who has this status and role now."""
+    first = next((str(it.before) for it in history if it.kind == "status"), status)
+    for entry in history:
+        if entry.kind == "role":
+            return UserStanding(first, entry.before)
+        if entry.kind == "status" and entry.after != APPROVED:
+            return UserStanding(first, entry.role_before)
+    return UserStanding(first, role)
+
+
+def undo(history: Sequence[HistoryEntry], targets: Collection[str], first: UserStanding) -> Undoing:
+    """Return what undoing the entries `targets` leads to; those on which other actors built stay."""
+    undone: list[HistoryEntry] = []
+    kept_by = None
+    standing = list_standing(history)
+    for number, entry in enumerate(reversed(standing), 1):
+        if entry.id in targets:
+            undone.append(entry)
+        elif entry.kind in ("status", "role"):
+            is_target_left = any(it.id in targets and it.kind != "password" for it in standing[:-number])
+            kept_by = entry.by if is_target_left else None
+            break
+    passwords = [entry for entry in standing if entry.kind == "password"]
+    needs_link = bool(passwords) and passwords[-1].id in targets
+    undone += [it for it in reversed(passwords) if it.id in targets and it not in undone]
+    ids = {entry.id for entry in undone}
+    return Undoing(stand(first, history, ids), tuple(undone), kept_by, needs_link)
+
+
+# --- Who is undone, and since when ---
+
+TOKEN: Final = "token:"  # noqa: S105 - what marks the name of one
+_PAGE: Final = 250
+_UNDONE: Final = "the decision was undone"
+_MAILS: Final = (
+    *("approved", "approved_set_password", "approved_new_password", "rejected", "reopened", "banned", "unbanned"),
+    *("unbanned_set_password", "ban_ended", "ban_ended_set_password", "ban_ended_unapproved", "decision_undone"),
+)
+"""The mails that are about a review."""
+LinkFate = Literal["mailed", "needed"]
+_TARGETED: Final = ("user.role_changed", "user.password_changed", UNDONE)
+
+
+@dataclass(frozen=True)
+class UndoSpan:
+    """An actor, as `NAME` or `token:NAME`, the names that the audit log has for them, and the span of time."""
+
+    of: str
+    names: frozenset[str]
+    since: datetime
+    until: datetime
+
+    def has(self, by: str, at: datetime) -> bool:
+        """Return whether what was done by this actor at this time is to be undone."""
+        return by in self.names and self.since <= at <= self.until
+
+
+@dataclass(frozen=True)
+class UndoOutcome:
+    """The outcome for one user: the statuses and roles before and after, or what stays."""
+
+    username: str
+    status_before: str | None = None
+    status: str | None = None
+    role_before: str | None = None
+    role: str | None = None
+    link: LinkFate | None = None
+    """Whether a link to set a password is mailed, or needs to be handed over."""
+    kept: Kept | None = None
+    """Why decisions stay; None: all are undone."""
+    kept_by: str | None = None
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether anything is undone."""
+        return self.status is not None
+
+
+@dataclass(frozen=True)
+class Undo:
+    """Undoing what an actor decided. Blocking: for a worker thread."""
+
+    database: Database
+    team: Team
+    access: AccountAccess
+    reconciler: Reconciler
+    transitions: Transitions
+    made: MadeByRight
+    mail_queue: MailQueue
+    audit: Audit
+    now: Clock
+
+    def find_span(self, of: str, since: datetime, until: datetime | None, by: Principal) -> UndoSpan:
+        """Return what is to be undone, of a user's name, an actor of the audit log, or `token:NAME`.
+
+        Raises `UndoOfOneself`, `ActorUnknown`, `ProtectedOperator` where the actor stands above `by`, `SinceInFuture`
+        and `UntilBeforeSince`.
+        """
+        moment, of = self.now(), of.strip()
+        if since > moment:
+            raise errors.SinceInFuture
+        if until is not None and until <= since:
+            raise errors.UntilBeforeSince
+        if not of:
+            raise errors.ActorUnknown
+        if name_key(of) in (name_key(by.actor.name), name_key(by.username)):
+            raise errors.UndoOfOneself
+        tokens = list(Token.select().where(Token.name == of.removeprefix(TOKEN)))
+        shown = {f"{row.name} ({row.maker})" for row in tokens}
+        if of.startswith(TOKEN):  # a token acts on nobody above the highest operators, whatever its maker may do
+            names, makers, highest = shown, [row.made_by or "" for row in tokens], EVERYTHING.rank - 1
+        else:
+            names, makers, highest = _names_of(of, shown), [of], EVERYTHING.rank
+        if not AuditEntry.select().where(AuditEntry.operator.in_(sorted(names))).exists():
+            raise errors.ActorUnknown
+        if min(highest, max(map(self._rank_of, makers))) > by.rights.rank:
+            raise errors.ProtectedOperator
+        return UndoSpan(of, frozenset(names), since, until or moment)
+
+    def _rank_of(self, name: str) -> int:
+        """Return the rank that protects what an actor decided: that of the host, unless it is a user's name."""
+        is_host = not name or name in AUTOMATED_ACTORS or ":" in name
+        found = User.get_or_none(User.username_key == name_key(name))
+        return EVERYTHING.rank if is_host else self.team.rank_of(found or User(username=name, status="", role=None))
+
+    def find_names(self, span: UndoSpan) -> list[str]:
+        """Return the lower-case names about which the actor decided, the newest decision first."""
+        names, review, entry = sorted(span.names), Review, AuditEntry
+        is_theirs = review.operator.in_(names) & review.reviewed_at.between(span.since, span.until)
+        decided: Any = review.select(review.username_key, review.operator, review.reviewed_at).where(is_theirs)
+        is_theirs = entry.operator.in_(names) & entry.created_at.between(span.since, span.until)
+        is_theirs &= entry.action.in_(_TARGETED)
+        noted: Any = entry.select(entry.target, entry.operator, entry.created_at).where(is_theirs)
+        newest: dict[str, datetime] = {}
+        for target, operator, at in chain(decided.tuples(), noted.tuples()):
+            key = name_key(target)
+            if key != name_key(operator):
+                newest[key] = max(at, newest.get(key, at))
+        return sorted(newest, key=lambda key: newest[key], reverse=True)
+
+    def pages(self, names: Sequence[str]) -> Iterator[Sequence[str]]:
+        """Yield the names in the pages that `run` takes."""
+        yield from pages_of(names, _PAGE)
+
+    def plan(self, span: UndoSpan, names: Sequence[str], by: Principal) -> list[UndoOutcome]:
+        """Return what `run` would do for these users."""
+        return [self._outcome(case) for case in self._decide(span, names, by)]
+
+    def run(self, span: UndoSpan, names: Sequence[str], by: Principal) -> tuple[list[UndoOutcome], bool]:
+        """Undo for these users, in one transaction, and let their rows follow; returns whether these could.
+
+        Who is undone already, by a run that was interrupted, is not again; their rows follow all the same.
+        """
+        request = self.reconciler.row_requester(names)
+        with self.database.atomic():
+            by.require_current()
+            cases = self._decide(span, names, by, is_locking=True)
+            restored = [(it, it.user, it.undoing) for it in cases if it.user is not None and it.undoing is not None]
+            request([user.username_key for case, user, undoing in restored if undoing.standing.status == APPROVED])
+            outcomes = [self._outcome(case) for case in cases]
+            self._restore(span, restored, by)
+        try:  # however many they are: unlike what a run of the sync finds, this was meant
+            self.reconciler.reconcile_names(names)
+        except PlayersUnavailable:
+            return outcomes, False
+        return outcomes, True
+
+    def finish(self, span: UndoSpan, outcomes: Sequence[UndoOutcome], by: Principal) -> None:
+        """Record the undo as a whole, and end the links to set passwords that the actor handed over and nobody used."""
+        undone = sum(outcome.is_undone for outcome in outcomes)
+        detail = {"of": span.of, "fromAt": epoch_ms(span.since), "untilAt": epoch_ms(span.until), "users": undone}
+        detail["left"] = sum(outcome.kept is not None for outcome in outcomes)
+        with self.database.atomic():
+            is_theirs = Link.maker.in_(sorted(span.names)) & Link.created_at.between(span.since, span.until)
+            links = Link.update(redeemed_at=self.now()).where(is_theirs, Link.redeemed_at.is_null()).execute()
+            if undone or links:
+                self.audit.record("undo.run", by.actor, None, {**detail, "links": links})
+        self.mail_queue.wake_all()
+
+    def _decide(self, span: UndoSpan, names: Sequence[str], by: Principal, *, is_locking: bool = False) -> list[_Case]:
+        users = _load_users(self.database, names, is_locking=is_locking)
+        histories, of_others = _load_histories(names, users)
+        cases = [self._decide_one(span, users.get(key), histories[key], of_others[key], by) for key in names]
+        return [case for case in cases if case is not None]
+
+    def _decide_one(
+        self,
+        span: UndoSpan,
+        user: User | None,
+        history: Sequence[HistoryEntry],
+        of_others: Sequence[HistoryEntry],
+        by: Principal,
+    ) -> _Case | None:
+        """Decide about one name; None: nothing is left to undo. `of_others`: what is of earlier users of the name."""
+        if user is None:
+            last = of_others[-1] if of_others else None
+            return None if last is None else _Case(last.username, kept="deleted", kept_by=last.by)
+        targets = {entry.id for entry in history if span.has(entry.by, entry.at)}
+        if not targets:
+            is_earlier = any(span.has(entry.by, entry.at) for entry in of_others)
+            return _Case(user.username, kept="registered_anew") if is_earlier else None
+        first = find_first(history, user.applied_status, user.role)
+        undoing = undo(history, targets, first)
+        if not undoing.undone:
+            by_whom = undoing.kept_by
+            return None if by_whom is None else _Case(user.username, kept="touched", kept_by=by_whom)
+        if not _is_as_decided(user, stand(first, history)):
+            return _Case(user.username, kept="touched", kept_by=SQL.name)
+        undoing = replace(undoing, standing=undoing.standing.at(self.now()))
+        if not self._may_change(user, undoing.standing, by):
+            return _Case(user.username, kept="protected")
+        kept: Kept | None = "touched" if undoing.kept_by is not None else None
+        return _Case(user.username, user, undoing, kept, undoing.kept_by, user.status, user.role)
+
+    def _may_change(self, user: User, standing: UserStanding, by: Principal) -> bool:
+        lets_in = standing.status == APPROVED and user.status != APPROVED
+        try:
+            self.access.require_permission(user, "approve" if lets_in else "undo", by)
+        except errors.ProtectedOperator:
+            return False
+        return True
+
+    def _outcome(self, case: _Case) -> UndoOutcome:
+        user, undoing = case.user, case.undoing
+        if user is None or undoing is None:
+            return UndoOutcome(case.username, kept=case.kept, kept_by=case.kept_by)
+        link: LinkFate | None = None
+        if undoing.needs_link:
+            link = "mailed" if self.mail_queue.can_reach(user) else "needed"
+        after = undoing.standing
+        was = case.status_before, after.status, case.role_before, after.role
+        return UndoOutcome(case.username, *was, link, case.kept, case.kept_by)
+
+    def _restore(self, span: UndoSpan, restored: Sequence[tuple[_Case, User, Undoing]], by: Principal) -> None:
+        """Give these users back what they had, tell those who were told otherwise, and end what a role had made."""
+        told = self._end_mails(restored)
+        restorations = []
+        for _case, user, undoing in restored:
+            after, detail = undoing.standing, _detail_of(span, user, undoing)
+            columns = _columns_of(after)
+            restorations.append(Restoration(user, columns, detail, user.id in told, undoing.needs_link))
+        self.transitions.take_back(restorations, by.actor)
+        for case, user, undoing in restored:
+            if undoing.needs_link:
+                self.mail_queue.send(user, "password_link")
+            if case.role_before != user.role:
+                if case.role_before is not None:
+                    self.made.end_of(user.username, "role_changed", by.actor)
+                self.transitions.webhook.enqueue("role_changed", user.username, user.status)
+
+    def _end_mails(self, restored: Sequence[tuple[_Case, User, Undoing]]) -> set[int]:
+        """Drop the mails of undone decisions that wait; return the ids of users to whom one was sent, or may have been.
+
+        One that was tried may be on its way.
+        """
+        reviews = {number for _case, _user, undoing in restored for number in _numbers(undoing, "r")}
+        ids = [user.id for _case, user, _undoing in restored]
+        fields: Any = [OutboxEntry.id, OutboxEntry.user_id, OutboxEntry.row_id, OutboxEntry.outcome]
+        fields += [OutboxEntry.attempts, OutboxEntry.kind, OutboxEntry.template]
+        waiting, told = [], set()
+        for found in select_rows(self.database, OutboxEntry, fields, OutboxEntry.user_id, ids):
+            mail_id, user_id, row_id, outcome, attempts, kind, template = found
+            if kind != "mail" or template not in _MAILS or row_id not in reviews:
+                continue
+            if outcome is None:
+                waiting.append(mail_id)
+            if outcome == "sent" or (outcome is None and attempts):
+                told.add(user_id)
+        over = {"next_attempt_at": None, "done_at": self.now(), "outcome": "dropped", "last_error": _UNDONE}
+        if waiting:
+            is_waiting = OutboxEntry.id.in_(waiting) & OutboxEntry.outcome.is_null()
+            OutboxEntry.update(over).where(is_waiting).execute()
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A user, and what is decided about them."""
+
+    username: str
+    user: User | None = None
+    undoing: Undoing | None = None
+    kept: Kept | None = None
+    kept_by: str | None = None
+    status_before: str | None = None
+    role_before: str | None = None
+
+
+def _names_of(name: str, tokens: Collection[str]) -> set[str]:
+    """Return the names that the audit log has for a person, also where they decided in a chat; not those of tokens."""
+    names = set(spellings_of(name))
+    for spelled in list(names):
+        in_chats = AuditEntry.operator.startswith(f"{spelled} (")
+        names |= {it.operator for it in AuditEntry.select(AuditEntry.operator).where(in_chats).distinct()}
+    return names - set(tokens)
+
+
+def _is_as_decided(user: User, standing: UserStanding) -> bool:
+    """Return whether the user's columns are as their history has made them, and were not edited in SQL since."""
+    is_same_ban = user.status != BANNED or user.ban_expires_at == standing.ban_expires_at
+    return user.status == user.applied_status == standing.status and user.role == user.applied_role and is_same_ban
+
+
+def _columns_of(standing: UserStanding) -> dict[str, Any]:
+    columns: dict[str, Any] = {it.name: getattr(standing, it.name) for it in fields(standing)}
+    columns |= {"applied_status": standing.status, "applied_role": standing.role}
+    return columns | {"asked_at": None, "answered_at": None}
+
+
+def _numbers(undoing: Undoing, table: str) -> list[int]:
+    return [int(entry.id[1:]) for entry in undoing.undone if entry.id.startswith(table)]
+
+
+def _detail_of(span: UndoSpan, user: User, undoing: Undoing) -> dict[str, Any]:
+    """Return the details of the audit entry about this user."""
+    after, roles = undoing.standing, {}
+    if user.role != after.role:
+        roles = {"roleBefore": user.role, "role": after.role}
+    ids = {"reviews": _numbers(undoing, "r"), "entries": _numbers(undoing, "a")}
+    return {"of": span.of, "statusBefore": user.status, "status": after.status, **roles, **ids}
+
+
+_USER: Final[list[Any]] = [
+    *(User.id, User.username, User.username_key, User.email, User.email_key, User.is_email_verified, User.status),
+    *(User.applied_status, User.language, User.platform, User.token_generation, User.reason, User.reviewed_by),
+    *(User.reviewed_at, User.banned_from, User.ban_expires_at, User.may_reapply, User.role, User.applied_role),
+    *(User.asked_at, User.answered_at, User.created_at),
+]
+_REVIEW: Final = [
+    *(Review.id, Review.user_id, Review.username, Review.username_key, Review.transition, Review.status_before),
+    *(Review.status_after, Review.reason, Review.ban_expires_at, Review.operator, Review.reviewed_at),
+]
+_NOTED: Final = (
+    *(AuditEntry.id, AuditEntry.action, AuditEntry.target, AuditEntry.operator, AuditEntry.created_at),
+    AuditEntry.detail,
+)
+
+
+def _load_users(database: Database, names: Sequence[str], *, is_locking: bool) -> dict[str, User]:
+    users = {}
+    for row in select_rows(database, User, _USER, User.username_key, names, for_update=is_locking):
+        user = User(__no_default__=True)
+        user.__data__.update(zip((field.name for field in _USER), row, strict=True))
+        users[str(user.username_key)] = user
+    return users
+
+
+def _load_histories(
+    names: Sequence[str], users: Mapping[str, User]
+) -> tuple[dict[str, list[HistoryEntry]], dict[str, list[HistoryEntry]]]:
+    """Return the history of each user by name, oldest first, and that of earlier users of the name."""
+    reviews = list(Review.select(*_REVIEW).where(Review.username_key.in_(names)).order_by(Review.id))
+    spelled = {*names, *(user.username for user in users.values()), *(review.username for review in reviews)}
+    is_about = AuditEntry.target.in_(sorted(spelled)) & AuditEntry.action.in_((*DECISIONS, *_TARGETED))
+    noted: dict[str, list[HistoryEntry]] = defaultdict(list)
+    details: dict[tuple[str, str, datetime], dict[str, Any]] = {}
+    for row in AuditEntry.select(*_NOTED).where(is_about).order_by(AuditEntry.id):
+        key, detail = name_key(str(row.target)), json.loads(row.detail or "{}")
+        if row.action in DECISIONS:
+            details[key, row.action, row.created_at] = detail
+        elif key in users and row.created_at >= users[key].created_at:
+            noted[key].append(_entry_of(row, detail))
+    own, of_others = defaultdict[str, list[HistoryEntry]](list), defaultdict[str, list[HistoryEntry]](list)
+    for review in reviews:
+        key = review.username_key
+        action = f"user.{TRANSITIONS[review.transition].event}"
+        entry = _review_entry(review, details.get((key, action, review.reviewed_at), {}))
+        is_own = key in users and users[key].id == review.user_id
+        (own if is_own else of_others)[key].append(entry)
+    histories = {key: list(merge(own[key], noted[key], key=lambda entry: entry.at)) for key in names}
+    return histories, of_others
+
+
+def _review_entry(review: Review, detail: Mapping[str, Any]) -> HistoryEntry:
+    return HistoryEntry(
+        id=f"r{review.id}",
+        kind="status",
+        by=review.operator,
+        at=review.reviewed_at,
+        username=review.username,
+        before=review.status_before,
+        after=review.status_after,
+        reason=review.reason,
+        ban_expires_at=review.ban_expires_at,
+        may_reapply=bool(detail.get("mayReapply")),
+        role_before=detail.get("roleBefore"),
+    )
+
+
+def _entry_of(row: AuditEntry, detail: Mapping[str, Any]) -> HistoryEntry:
+    entry = HistoryEntry(f"a{row.id}", "password", row.operator, row.created_at, str(row.target))
+    if row.action == "user.role_changed":
+        return replace(entry, kind="role", before=detail.get("roleBefore"), after=detail.get("role"))
+    if row.action == UNDONE:
+        undoes = {f"r{number}" for number in detail["reviews"]} | {f"a{number}" for number in detail["entries"]}
+        return replace(entry, kind="undo", undoes=frozenset(undoes), review=f"r{detail.get('review')}")
+    return entry
+
+
+# --- The route ---
+
+MAX_LISTED: Final = 200
+
+
+class UndoFields(Output, frozen=True):
+    """A user for whom something is undone (`status` is null if nothing is), or stays (`kept`)."""
+
+    username: Username
+    status_before: Status | None
+    status: Status | None
+    role_before: Annotated[str | None, Meta(examples=["reviewer"])]
+    role: Annotated[str | None, Meta(examples=["reviewer"])]
+    link: (
+        Annotated[
+            LinkFate,
+            Meta(
+                description="A password that was set cannot be brought back: a link to set one is mailed, or needed.",
+                examples=["mailed"],
+            ),
+        ]
+        | None
+    )
+    kept: (
+        Annotated[
+            Kept,
+            Meta(
+                description="Why decisions stay: another actor (`keptBy`) decided since (`touched`), the user was "
+                "deleted, the name registered anew, or the user stands too high (`protected`).",
+                examples=["touched"],
+            ),
+        ]
+        | None
+    )
+    kept_by: Annotated[str | None, Meta(examples=["Olivia"])]
+
+
+class UndoReply(Reply, frozen=True, kw_only=True):
+    """Numbers of users, and at most 200 of them: those for whom decisions stay come first."""
+
+    undone: Count
+    kept: Count
+    users: list[UndoFields]
+    warnings: Warnings | UnsetType = UNSET
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/undo",
+    Permission.TEAM_MANAGE,
+    errors.UndoOfOneself,
+    errors.ActorUnknown,
+    errors.ProtectedOperator,
+    errors.SinceInFuture,
+    errors.UntilBeforeSince,
+)
+async def undo_decisions(
+    call: Call,
+    feature: Undo,
+    *,
+    of: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=255,
+            description="As the audit log has them; `token:` before the name of an API token.",
+            examples=["Mallory"],
+        ),
+    ],
+    since: EpochMilliseconds,
+    until: EpochMilliseconds | None = None,
+    plan: bool = False,
+) -> UndoReply:
+    """Take back what a member of the team, or an API token, decided about users since a moment.
+
+    Status, ban and role are as before; users about whom another actor decided since stay as they are. Deletions stay.
+
+    UndoRequest: Who decided, and when. With `plan`, nothing is done.
+    """
+    by, begins_at = call.principal, to_datetime(since)
+    assert begins_at is not None
+    span = await call.run(feature.find_span, of, begins_at, to_datetime(until), by)
+    outcomes, has_followed = list[UndoOutcome](), True
+    for page in feature.pages(await call.run(feature.find_names, span)):
+        if plan:
+            outcomes += await call.run(feature.plan, span, page, by)
+        else:
+            found, follows = await call.run(feature.run, span, page, by)
+            outcomes, has_followed = outcomes + found, has_followed and follows
+    if not plan:
+        await call.run(feature.finish, span, outcomes, by)
+    undone, kept = sum(it.is_undone for it in outcomes), sum(it.kept is not None for it in outcomes)
+    listed = sorted(outcomes, key=lambda outcome: outcome.kept is None)[:MAX_LISTED]
+    return UndoReply(
+        message=call.message("undo_planned" if plan else "undone", count=undone),
+        undone=undone,
+        kept=kept,
+        users=[UndoFields(**vars(outcome)) for outcome in listed],
+        warnings=UNSET if has_followed else (PLAYER_PENDING,),
+    )
