@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help venv run test test-all torture fuzz cluster lint format sample modules promise bench bench-sync heard pictures dist dist-test fresh-test lock
+.PHONY: help venv run test test-all torture simulate fuzz cluster lint format sample modules promise bench bench-sync heard pictures dist dist-test fresh-test lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -37,11 +37,18 @@ test-all: test  ## runs every test on both databases, also those whose subject d
 
 # Hundreds of kills on each kind of database, at moments that are others each time; the seed makes them the same again.
 SEED := $(shell date +%s)
-torture: $(STAMP)  ## kills the companion in the middle of its work, for a quarter of an hour (SEED=1 for the same again)
+torture: $(STAMP)  ## kills the companion in the middle of its work, for an hour and a quarter (SEED=1 for the same again)
 	@sh tests/install_system_packages.sh
 	@echo "SEED=$(SEED)"
 	TMPDIR=$(TEST_TMPDIR) COMPANION_TEST_SEED=$(SEED) COMPANION_TEST_HOURS=120 $(PY) -m pytest $(PYTEST_ARGS) \
 		tests/torture/*.py tests/faults/test_a_long_day.py
+	$(SIMULATION) --minutes 60
+
+YEARS ?= 1
+SIMULATION = TMPDIR=$(TEST_TMPDIR) $(PY) -m tests.simulation --seed $(SEED) --years $(YEARS)
+simulate: $(STAMP)  ## lets an installation on each kind of database live for a year (SEED=1 YEARS=3 for the same again)
+	@sh tests/install_system_packages.sh
+	$(SIMULATION)
 
 fuzz: $(STAMP)  ## sends 20,000 requests made of the API's own description (SEED=1 for the same again)
 	@sh tests/install_system_packages.sh

@@ -182,6 +182,7 @@ class Decisions:
         user, status_before = locked.user, locked.user.status
         warnings = tuple(self.access.find_warnings(transition, locked.account))
         if transition == "delete":
+            require_permission(transition, status_before, details, by.rights)
             self.delete(locked, by.actor, details)
             return DecisionResult(user.username, None, warnings, status_before)
         if transition in ("approve", "unban"):

@@ -419,7 +419,9 @@ ProtectedOperator = _define(
     field="username",
 )
 UndoOfOneself = _define("undo_of_oneself", Category.CONFLICT, "Nobody undoes their own decisions.", field="of")
-ActorUnknown = _define("actor_unknown", Category.NOT_FOUND, "The audit log knows no such actor.", field="of")
+ActorUnknown = _define(
+    "actor_unknown", Category.NOT_FOUND, "The audit log knows no such actor.", field="of", is_business=True
+)
 SinceInFuture = _define("since_in_future", Category.INVALID, "The beginning is still to come.", field="since")
 UntilBeforeSince = _define("until_before_since", Category.INVALID, "The end is not after the beginning.", field="until")
 AnswersChanged = _define(

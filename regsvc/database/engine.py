@@ -18,6 +18,7 @@ from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from ssl import CERT_NONE, PROTOCOL_TLS_CLIENT, SSLContext
+from traceback import walk_tb
 from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import unquote
 
@@ -655,13 +656,12 @@ class Worker:
             self._database.close()
 
     def _may_have_committed(self, error: Exception) -> bool:
-        """Return whether the connection was lost during a commit: repeating the call might then do its work twice."""
-        frame = error.__traceback__
-        while frame is not None:
-            if frame.tb_frame.f_code.co_name == "commit":
-                return True
-            frame = frame.tb_next
-        return False
+        """Return whether the connection was lost during a commit: repeating the call might then do its work twice.
+
+        What surfaces may be that nothing can be rolled back on the lost connection.
+        """
+        frames = (frame for cause in _causes(error) for frame, _line in walk_tb(cause.__traceback__))
+        return any(frame.f_code.co_name == "commit" for frame in frames)
 
 
 class ListWorker(Worker):

@@ -410,6 +410,9 @@ class Transitions:
         detail = {"invitedBy": user.invited_by} if user.invited_by else None
         self.audit.record("user.registered", by, user.username, detail)
         self.webhook.enqueue("registered", user.username, user.status)
+        if self.gates.keeps_list():  # who had the name before was deleted in SQL, which no run has seen yet
+            is_anothers = (Allowed.username_key == user.username_key) & (Allowed.user_id != user.id)
+            Allowed.update(state=REMOVE, reason=None, user_id=user.id).where(is_anothers).execute()
 
     def record_deletions(self, realnames: Mapping[str, str | None]) -> None:
         """Record and announce the deletion of users with SQL.

@@ -56,6 +56,18 @@ def states() -> dict[str, str]:
 
 
 @pytest.mark.every_database
+def test_who_takes_the_name_of_a_user_deleted_in_sql_waits(place: ServiceHarness, server: AllowlistServer) -> None:
+    place.approved("Alice")
+    run(place)
+    assert server.may_join("Alice")
+    place.ours.execute("DELETE FROM regsvc_user WHERE username_key = 'alice'")
+    place.register("Alice", email="mallory@example.org")  # before the next run
+    run(place)
+    assert place.user("Alice").status == "pending"
+    assert not server.may_join("Alice")
+
+
+@pytest.mark.every_database
 def test_alice_gets_in_once_she_is_approved(place: ServiceHarness, server: AllowlistServer) -> None:
     place.register("Alice")
     run(place)

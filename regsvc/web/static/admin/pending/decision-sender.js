@@ -133,8 +133,10 @@ export class DecisionSender {
         final.push(outcome);
       }
     }
-    const done = final.filter(({ success }) => success);
-    const refusals = final.filter(({ success }) => !success);
+    // who is gone after a deletion without an answer was deleted by it, or in any case as was wanted
+    const isGone = entry.isUnsure && entry.decision === "delete" ? "user_not_found" : null;
+    const done = final.filter(({ success, code }) => success || code === isGone);
+    const refusals = final.filter((outcome) => !done.includes(outcome));
     if (done.length) {
       this.pending.emit("sent", entry, done);
     }

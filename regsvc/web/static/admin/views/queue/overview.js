@@ -91,7 +91,8 @@ function bars(days) {
   });
   days.forEach((day, index) => {
     const height = Math.max(1, (10 * (day.approved + day.rejected)) / most);
-    const bar = draw("rect", { x: index * 5, y: 10 - height, width: 4, height, "aria-hidden": "true" }); // the picture has a text
+    // hidden: the picture has a text
+    const bar = draw("rect", { x: index * 5, y: 10 - height, width: 4, height, "aria-hidden": "true" });
     const title = draw("title", {});
     title.textContent = describeDay(day);
     bar.append(title);
