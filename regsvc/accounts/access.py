@@ -29,6 +29,8 @@ STILL_ONLINE_RCON_OFF: Final = "still_online_rcon_off"
 """AuthMe's row says that the player is in the game, and without RCON the player cannot be kicked."""
 NOT_MAILED: Final = "not_mailed"
 """The user has no address, or gave one without proof, or players are mailed nothing: our pages alone tell them."""
+MEMBERSHIP_ENDED: Final = "membership_ended"
+"""The ban is lifted, and the user stays out of the game: the membership has ended."""
 AUTHME_CACHE_ON: Final = "authme_cache_on"
 """AuthMe may use a cached row, also an old password, for up to 15 minutes after it last looked the player up.
 
@@ -41,6 +43,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "a locked one opens once a password is set (`companion users password`, or a mailed link)",
     STILL_ONLINE_RCON_OFF: "the player seems to be in the game and stays there: RCON is off (see `companion doctor`)",
     NOT_MAILED: "no mail could be sent: they see it on the page of their application",
+    MEMBERSHIP_ENDED: "the membership has ended, so they stay out of the game; `companion users membership` renews it",
     AUTHME_CACHE_ON: "AuthMe may use old data, also an old password, for up to 15 minutes after it last looked the "
     "player up (see `companion doctor`)",
 }

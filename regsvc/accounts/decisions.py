@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import UNSET, Meta, UnsetType
 
-from regsvc.accounts.access import NOT_MAILED, AccountAccess, AccountForUpdate
+from regsvc.accounts.access import MEMBERSHIP_ENDED, NOT_MAILED, AccountAccess, AccountForUpdate
 from regsvc.auth.entitlement import Principal
 from regsvc.auth.rate_limits import DurableLimits, team_writes
 from regsvc.core import errors
@@ -22,7 +22,7 @@ from regsvc.core.shapes import EpochMilliseconds, Output, Username, to_datetime
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import SYNC, Actor
-from regsvc.database.models import APPROVED, BANNED, OPEN, PENDING, REJECTED, Review, User
+from regsvc.database.models import APPROVED, BANNED, IS_ASKED, OPEN, PENDING, REJECTED, Review, User
 from regsvc.http.kept_replies import LIFETIME
 from regsvc.http.messages import Reply, Request, Warnings
 from regsvc.http.route import Routes
@@ -31,6 +31,7 @@ from regsvc.sync.bulk_actions import NO_REQUEST
 from regsvc.sync.effects import intent_effects
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.rules import is_registered_anew, request_row
+from regsvc.users.gates import has_ended
 from regsvc.users.membership import For, Until, read_term
 from regsvc.users.questions import MAX_QUESTION, Questions
 from regsvc.users.transitions import (
@@ -145,8 +146,7 @@ class Decisions:
 
     def reject_unanswered(self, expires: timedelta) -> int:
         """Reject users who have not answered a question for so long; returns their number. They may apply again."""
-        asked = (User.status == PENDING) & (User.is_asked == True)  # noqa: E712 - by the index of those who wait
-        is_due = asked & (User.asked_at <= self.now() - expires)
+        is_due = IS_ASKED & (User.asked_at <= self.now() - expires)
         due = User.select(User.username_key).where(is_due).order_by(User.asked_at).limit(_MOST_REJECTED)
         details = DecisionDetails(UNANSWERED, may_reapply=True)
 
@@ -206,6 +206,8 @@ class Decisions:
             self.transitions.approve_again(user, by.actor, details)
         else:
             self.transitions.change(user, transition, by.actor, details)
+        if transition == "unban" and has_ended(user, self.now()):
+            warnings = (*warnings, MEMBERSHIP_ENDED)
         locked.take_user()
         if transition == "approve" and details.password_choice == "take":  # noqa: S105 - a choice, not a secret
             locked.intended = self.reconciler.request_new_row(locked.account)

@@ -28,11 +28,13 @@ from regsvc.core.errors import (
 from regsvc.core.rights import GRANTS, MAX_INVITATION, MAX_INVITED, USUAL_INVITATION, Permission, Team
 from regsvc.core.shapes import Moment, Output
 from regsvc.core.text import name_key
+from regsvc.core.units import format_duration
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows
 from regsvc.database.models import Invitation, User
 from regsvc.http.messages import InvitationGrant, InvitationToken, MessageReply, Reply, to_reply
 from regsvc.http.route import PUBLIC, Routes, SentAs
+from regsvc.users.membership import read_length
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
@@ -47,6 +49,15 @@ _PURPOSE: Final = "invitation"
 _PATH: Final = "/register"
 
 
+MemberFor = Annotated[
+    str,
+    Meta(
+        description="How long the invited are members, from their approval; null: as `membership.ends` says.",
+        examples=["30 days"],
+    ),
+]
+
+
 class InvitationFields(Output, frozen=True):
     """An invitation, without its link."""
 
@@ -58,6 +69,7 @@ class InvitationFields(Output, frozen=True):
     created_at: Moment
     expires_at: Moment
     revoked_at: Moment | None
+    member_for: MemberFor | None
 
 
 class Invitations:
@@ -82,16 +94,19 @@ class Invitations:
         token_id: int | None = None,
         has_second_factor: bool = False,
         attempt_nonce: str | None = None,
+        member_for: timedelta | None = None,
     ) -> tuple[str, InvitationFields]:
         """Make an invitation for so many registrations; return its link, which is possible only now, and its record.
 
         `made_by` is the name of the user with whose right it ends; None: the host. `ends_at`: the end of the API token
         `token_id` with which it is made, which it does not outlive. One that this attempt has made before is
-        returned again. Raises `Forbidden` for a maker who may not review,
-        `Unauthorized` for a token that has ended, and `RateLimited`.
+        returned again. `member_for`: how long the memberships of the invited last, from their approval; None: as the
+        config says. Raises `Forbidden` for a maker who may not review, `Unauthorized` for a token that has ended, and
+        `RateLimited`.
         """
         made_by = None if made_by is None else name_key(made_by)
         moment, database = self._now(), Invitation._meta.database
+        length = None if member_for is None else format_duration(member_for)
         with database.atomic():
             require_active_token(token_id, moment)
             origin = Origin(made_by, moment, has_second_factor, token_id)
@@ -101,7 +116,7 @@ class Invitations:
             if attempt_nonce is not None:
                 asked = (Invitation.uses == uses) & (Invitation.grants == granted)
                 made = Invitation.get_or_none((Invitation.nonce == attempt_nonce) & asked)
-                if made is not None:
+                if made is not None and made.member_for == length:
                     return self._link_of(made), _record(made)
             if made_by is not None:
                 self._require_few(database, made_by, moment)
@@ -116,8 +131,11 @@ class Invitations:
                 has_second_factor=has_second_factor,
                 created_at=moment,
                 expires_at=min(moment + lifetime, ends_at or moment + lifetime),
+                member_for=length,
             )
-            self._audit.record("invitation.created", by, None, {"id": row.id, "uses": uses, "grants": row.grants})
+            detail = {"id": row.id, "uses": uses, "grants": row.grants}
+            detail |= {} if length is None else {"memberFor": length}
+            self._audit.record("invitation.created", by, None, detail)
         return self._link_of(row), _record(row)
 
     def list_all(self) -> list[InvitationFields]:
@@ -197,7 +215,7 @@ class Invitations:
 def _record(row: Invitation) -> InvitationFields:
     counts = (row.uses, row.used)
     times = (row.created_at, row.expires_at, row.revoked_at)
-    return InvitationFields(int(row.id), tuple(row.grants.split()), *counts, row.maker, *times)
+    return InvitationFields(int(row.id), tuple(row.grants.split()), *counts, row.maker, *times, row.member_for)
 
 
 class InvitationReply(Reply, frozen=True, kw_only=True):
@@ -207,6 +225,7 @@ class InvitationReply(Reply, frozen=True, kw_only=True):
     grants: list[InvitationGrant]
     remaining_uses: Annotated[int, Meta(examples=[3])]
     expires_at: Moment
+    member_for: MemberFor | None
 
 
 INVITATION_REFUSALS: Final = (
@@ -248,7 +267,7 @@ async def list_invitations(
     return await call.run(invitations.list_all)
 
 
-@ROUTES.add("POST", "/api/admin/invitation", Permission.USERS_REVIEW, errors.RateLimited)
+@ROUTES.add("POST", "/api/admin/invitation", Permission.USERS_REVIEW, errors.InvalidMembership, errors.RateLimited)
 async def invite(
     call: Call,
     invitations: Invitations,
@@ -256,6 +275,7 @@ async def invite(
     uses: Annotated[int, Meta(ge=1, le=MAX_INVITED, examples=[3])] = 1,
     days: Annotated[int, Meta(ge=1, le=MAX_INVITATION.days, examples=[7])] = USUAL_INVITATION.days,
     grants: Annotated[tuple[InvitationGrant, ...], Meta(max_length=10)] = (),
+    member_for: MemberFor | None = None,
 ) -> InviteReply:
     """Make a link with which players register. It ends with your right to review, or when you revoke it.
 
@@ -268,9 +288,10 @@ async def invite(
     by, lifetime = call.principal, timedelta(days=days)
     create = invitations.create
     made_by = by.actor, by.username or None, by.ends_at
-    origin: Any = {"token_id": by.token_id, "has_second_factor": by.has_second_factor}
-    nonce = call.attempt_nonce
-    link, record = await call.run(create, uses, lifetime, grants, *made_by, **origin, attempt_nonce=nonce)
+    more: Any = {"token_id": by.token_id, "has_second_factor": by.has_second_factor}
+    more |= {"attempt_nonce": call.attempt_nonce}
+    more |= {"member_for": None if member_for is None else read_length(member_for, "memberFor")}
+    link, record = await call.run(create, uses, lifetime, grants, *made_by, **more)
     return InviteReply(message=call.message("invitation_created"), link=link, record=record)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.accounts.access import AccountAccess, AccountForUpdate
 from regsvc.accounts.decisions import (
@@ -27,16 +27,21 @@ from regsvc.core.rights import Permission
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED
-from regsvc.http.route import Routes
+from regsvc.http.messages import MessageReply
+from regsvc.http.route import USER, Routes
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.effects import intent_effects
 from regsvc.sync.rules import request_row
+from regsvc.users.gates import EndCause, membership
 from regsvc.users.membership import For, Memberships, Term, Until, read_term
+from regsvc.users.notes import Notes
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
+
+_MAX_TEXT: Final = 500
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class MembershipChanges:
 
     access: AccountAccess
     decisions: Decisions
+    notes: Notes
     limits: DurableLimits
     live: LiveConfig
     now: Clock
@@ -59,21 +65,64 @@ class MembershipChanges:
         result, warnings = self.access.change(name_key(username), work, reconciles_first=True)
         return DecisionResult(result, APPROVED, tuple(sorted(warnings)), APPROVED)
 
+    def ask_to_stay(self, username: str, text: str) -> None:
+        """Note that a member asks to stay; a text is kept as a note, which the team reads.
+
+        Raises `UserNotFound`, `CannotAskToStay` and `TooManyNotes`.
+        """
+
+        def work(locked: AccountForUpdate) -> None:
+            user, by = locked.user, Actor(locked.user.username)
+            if self.live.current.membership.renew != "ask":
+                raise errors.CannotAskToStay("off")
+            found = membership(user, self.now())
+            if found is None or found.state == "current":
+                raise errors.CannotAskToStay("not_ending")
+            if user.stay_asked_at is not None:
+                raise errors.CannotAskToStay("asked")
+            Memberships(self.decisions.transitions).ask_to_stay(user, by)
+            if text.strip():
+                self.notes.add(user.username, text, by)
+            locked.take_user()
+
+        self.access.change(name_key(username), work)
+
+    def decline(self, username: str, by: Principal, *, is_silent: bool = False) -> DecisionResult:
+        """Decline that a member stays, who asked for it; they may ask again.
+
+        Raises `UserNotFound`, `NotAskedToStay`, `ProtectedOperator`, `Unauthorized`, `Forbidden` and `RateLimited`.
+        """
+
+        def work(locked: AccountForUpdate) -> str:
+            user = locked.user
+            self.access.require_permission(user, "membership", by)
+            if user.status != APPROVED or user.stay_asked_at is None:
+                raise errors.NotAskedToStay
+            self.limits.hit_all(team_writes(by.username))
+            Memberships(self.decisions.transitions).decline(user, by.actor, is_silent=is_silent)
+            locked.take_user()
+            return str(user.username)
+
+        return DecisionResult(self.access.change(name_key(username), work)[0], APPROVED, (), APPROVED)
+
     def return_by_login(self, username: str) -> None:
         """Let a membership go on that ended for idleness, if a login on the web is enough for that.
 
         Raises `UserNotFound`.
         """
-        if self.live.current.membership.idle_returns != "login":
-            return
+        if self.live.current.membership.idle_returns == "login":
+            self.let_return(username, "idle", Actor(username))
+
+    def let_return(self, username: str, because: EndCause, by: Actor) -> None:
+        """Let a membership go on that ended for this cause, if its date has not come. Raises `UserNotFound`."""
 
         def work(locked: AccountForUpdate) -> None:
             user = locked.user
             is_past = user.member_until is not None and user.member_until <= self.now()
-            if user.status != APPROVED or user.ended_because != "idle" or is_past:
+            if user.status != APPROVED or user.ended_because != because or is_past:
                 return
             request = request_row(locked.account, self.decisions.reconciler.policy)
-            Memberships(self.decisions.transitions).renew([user], user.member_until, Actor(user.username))
+            Memberships(self.decisions.transitions).renew([user], user.member_until, by)
             locked.take_user()
             locked.intended = intent_effects(request.intent)
 
@@ -108,6 +157,7 @@ class MembershipChanges:
     *DECISION_REFUSALS,
     errors.InvalidMembership,
     errors.MembershipNeverEnds,
+    errors.NotAskedToStay,
     errors.RateLimited,
 )
 async def set_membership(
@@ -118,6 +168,7 @@ async def set_membership(
     *,
     until: Until | UnsetType | None = UNSET,
     for_: For | UnsetType = UNSET,
+    decline: Annotated[bool, Meta(description="Decline what users asked for who asked to stay.")] = False,
 ) -> DecisionReply | BulkDecisionReply:
     """Let the memberships of approved users last until a time, or for some time more; null: without end.
 
@@ -126,7 +177,29 @@ async def set_membership(
     MembershipRequest: A new end of memberships. `for` adds to the end so far, if that is still to come, else to now.
     """
     term = read_term(until, for_)
+    if decline:
+        if term is not None:
+            raise errors.InvalidField("decline")
+        refuse = partial(changes.decline, by=call.principal, is_silent=request.silent)
+        return await apply(call, mails, request, partial(call.run, refuse), "stay_declined")
     if term is None:
         raise errors.InvalidField("until")
     decide = partial(changes.set, term=term, by=call.principal, is_silent=request.silent)
     return await apply(call, mails, request, partial(call.run, decide), "membership_set")
+
+
+@ROUTES.add("POST", "/api/user/membership/ask", USER, errors.CannotAskToStay, errors.TooManyNotes)
+async def ask_to_stay(
+    call: Call,
+    changes: MembershipChanges,
+    mails: MailQueue,
+    *,
+    text: Annotated[str, Meta(max_length=_MAX_TEXT, examples=["I was away for the exams."])] = "",
+) -> MessageReply:
+    """Ask to stay, where your membership ends within a week or has ended, and the host lets users ask.
+
+    StayRequest: A text for the team, which may be left out.
+    """
+    await call.run(changes.ask_to_stay, call.require_session().username, text)
+    mails.wake_all()
+    return MessageReply(message=call.message("stay_asked"))

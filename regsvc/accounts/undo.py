@@ -9,10 +9,11 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from heapq import merge
 from itertools import chain
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
-from peewee import Database
+from peewee import Database, fn
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.accounts.access import PLAYER_PENDING, AccountAccess
@@ -20,156 +21,47 @@ from regsvc.auth.entitlement import MadeByRight, Principal
 from regsvc.core import errors
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.rights import EVERYTHING, Permission, Team
-from regsvc.core.shapes import EpochMilliseconds, Output, Username, to_datetime
+from regsvc.core.shapes import EpochMilliseconds, Moment, Output, Username, to_datetime
 from regsvc.core.text import name_key
 from regsvc.database.audit import AUTOMATED_ACTORS, DECISIONS, SQL, SYNC, UNDONE, Audit, spellings_of
 from regsvc.database.bulk import select_rows
-from regsvc.database.models import APPROVED, BANNED, AuditEntry, Link, OutboxEntry, Review, Token, User
+from regsvc.database.models import (
+    APPROVED,
+    BANNED,
+    ENDED,
+    AuditEntry,
+    Invitation,
+    Link,
+    OutboxEntry,
+    Review,
+    Token,
+    User,
+)
 from regsvc.http.messages import Count, Reply, Status, Warnings
 from regsvc.http.route import Routes
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import pages_of
-from regsvc.users.transitions import BAN_ENDED, TRANSITIONS, Restoration, Transitions
+from regsvc.users.gates import access_of, find_membership_edit
+from regsvc.users.history import HistoryEntry, Undoing, UserStanding, find_first, stand, undo
+from regsvc.users.membership import Memberships
+from regsvc.users.transitions import (
+    NO_MEMBERSHIP,
+    TRANSITIONS,
+    Restoration,
+    Transitions,
+    note_membership,
+    read_membership,
+)
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
 
-# --- The rule, as functions of histories ---
-
 Kept = Literal["touched", "deleted", "registered_anew", "protected"]
 """Why decisions about a user stay: another actor, or SQL, changed the user since; the user was deleted; the name is
 another user's by now; the user stands as high as who undoes."""
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """An entry of a user's history: a status, a role, or a password that was given; or the undo of earlier ones.
-
-    `id` is that of the review ("r7") or audit entry ("a7"); `before` and `after` are statuses, or roles.
-    """
-
-    id: str
-    kind: Literal["status", "role", "password", "undo"]
-    by: str
-    at: datetime
-    username: str = ""
-    before: str | None = None
-    after: str | None = None
-    reason: str | None = None
-    ban_expires_at: datetime | None = None
-    may_reapply: bool = False
-    role_before: str | None = None
-    """The role that went with the status."""
-    undoes: frozenset[str] = frozenset()
-    review: str | None = None
-    """Of an undo: the review that it left."""
-
-
-@dataclass(frozen=True, slots=True)
-class UserStanding:
-    """Result of a user's history: columns of `User`."""
-
-    status: str
-    role: str | None = None
-    reason: str | None = None
-    reviewed_by: str | None = None
-    reviewed_at: datetime | None = None
-    ban_expires_at: datetime | None = None
-    banned_from: str | None = None
-    may_reapply: bool = False
-
-    def after(self, entry: HistoryEntry) -> UserStanding:
-        """Return what the entry makes of it."""
-        if entry.kind == "role":
-            return replace(self, role=entry.after)
-        if entry.kind != "status" or entry.after is None:
-            return self
-        banned_from = None
-        if entry.after == BANNED:
-            banned_from = self.banned_from if entry.before == BANNED else entry.before
-        return UserStanding(
-            entry.after,
-            self.role if entry.after == APPROVED else None,
-            entry.reason,
-            entry.by,
-            entry.at,
-            entry.ban_expires_at if entry.after == BANNED else None,
-            banned_from,
-            entry.may_reapply,
-        )
-
-    def at(self, now: datetime) -> UserStanding:
-        """Return what the end of a ban has made of it by now."""
-        end = self.ban_expires_at
-        if self.status != BANNED or end is None or end > now:
-            return self
-        return UserStanding(self.banned_from or APPROVED, None, BAN_ENDED, SYNC.name, end)
-
-
-@dataclass(frozen=True, slots=True)
-class Undoing:
-    """Result of undoing for one user: the standing, and the entries that are undone, newest first.
-
-    `kept_by`: who decided after earlier ones of the actor's, which stay therefore; None: none stay.
-    """
-
-    standing: UserStanding
-    undone: tuple[HistoryEntry, ...]
-    kept_by: str | None
-    needs_link: bool
-    """Whether the user has a password that is undone, and cannot be taken back."""
-
-
-def list_standing(history: Sequence[HistoryEntry], without: Collection[str] = ()) -> list[HistoryEntry]:
-    """Return the entries that no undo took back, as if those `without` had never been."""
-    gone = set(without)
-    for entry in reversed(history):
-        if entry.kind == "undo":
-            gone |= {entry.review or ""}
-            if entry.id not in gone:
-                gone |= entry.undoes
-    return [entry for entry in history if entry.id not in gone]
-
-
-def stand(first: UserStanding, history: Sequence[HistoryEntry], without: Collection[str] = ()) -> UserStanding:
-    """Return what the history, oldest first, makes of a user who began as `first`."""
-    for entry in list_standing(history, without):
-        first = first.after(entry)
-    return first
-
-
-def find_first(history: Sequence[HistoryEntry], status: str, role: str | None) -> UserStanding:
-    """Return what a user was before the history, who has this status and role now."""
-    first = next((str(it.before) for it in history if it.kind == "status"), status)
-    for entry in history:
-        if entry.kind == "role":
-            return UserStanding(first, entry.before)
-        if entry.kind == "status" and entry.after != APPROVED:
-            return UserStanding(first, entry.role_before)
-    return UserStanding(first, role)
-
-
-def undo(history: Sequence[HistoryEntry], targets: Collection[str], first: UserStanding) -> Undoing:
-    """Return what undoing the entries `targets` leads to; those on which other actors built stay."""
-    undone: list[HistoryEntry] = []
-    kept_by = None
-    standing = list_standing(history)
-    for number, entry in enumerate(reversed(standing), 1):
-        if entry.id in targets:
-            undone.append(entry)
-        elif entry.kind in ("status", "role"):
-            is_target_left = any(it.id in targets and it.kind != "password" for it in standing[:-number])
-            kept_by = entry.by if is_target_left else None
-            break
-    passwords = [entry for entry in standing if entry.kind == "password"]
-    needs_link = bool(passwords) and passwords[-1].id in targets
-    undone += [it for it in reversed(passwords) if it.id in targets and it not in undone]
-    ids = {entry.id for entry in undone}
-    return Undoing(stand(first, history, ids), tuple(undone), kept_by, needs_link)
-
 
 # --- Who is undone, and since when ---
 
@@ -182,7 +74,7 @@ _MAILS: Final = (
 )
 """The mails that are about a review."""
 LinkFate = Literal["mailed", "needed"]
-_TARGETED: Final = ("user.role_changed", "user.password_changed", UNDONE)
+_TARGETED: Final = ("user.role_changed", "user.password_changed", "membership.set", "membership.renewed", UNDONE)
 
 
 @dataclass(frozen=True)
@@ -201,13 +93,16 @@ class UndoSpan:
 
 @dataclass(frozen=True)
 class UndoOutcome:
-    """The outcome for one user: the statuses and roles before and after, or what stays."""
+    """The outcome for one user: the statuses, roles and memberships before and after, or what stays."""
 
     username: str
     status_before: str | None = None
     status: str | None = None
     role_before: str | None = None
     role: str | None = None
+    until_before: datetime | None = None
+    until: datetime | None = None
+    """End of the membership; None: it has none."""
     link: LinkFate | None = None
     """Whether a link to set a password is mailed, or needs to be handed over."""
     kept: Kept | None = None
@@ -218,6 +113,34 @@ class UndoOutcome:
     def is_undone(self) -> bool:
         """Whether anything is undone."""
         return self.status is not None
+
+
+@dataclass(frozen=True)
+class UndoRemainder:
+    """Numbers of what an actor did beside decisions about users."""
+
+    ended: Mapping[str, int]
+    """Links to set passwords, invitations and API tokens that they made and that still work, by kind: these end."""
+    stays: Mapping[str, int]
+    """What is not taken back, by action of the audit log."""
+
+
+NOT_TAKEN_BACK: Final = {
+    "user.note_added": "notes stay, and can be contradicted by others",
+    "user.asked": "questions stay; decide about the applications",
+    "user.answer_judged": "points stay; give others on the applications",
+    "user.email_changed": "addresses stay; look at these users' pages",
+    "user.totp_disabled": "second factors stay off; ask these users to set theirs up again",
+    "user.session_ended": "sessions stay ended; these users log in again",
+    "chat.unlinked": "chat accounts stay unlinked; these users link theirs again",
+    "team_chat.unlinked": "chat accounts of the team stay unlinked; their members link them again",
+    "settings.changed": "settings stay; look at them in the admin page",
+    "invitation.revoked": "invitations stay revoked; make others",
+    "token.revoked": "API tokens stay revoked; make others",
+    "mail.resent": "mails that were sent again stay sent",
+    "data.exported": "exports stay where they are",
+}
+"""What is not taken back, and what to do about it, by action of the audit log."""
 
 
 @dataclass(frozen=True)
@@ -300,25 +223,47 @@ class Undo:
             by.require_current()
             cases = self._decide(span, names, by, is_locking=True)
             restored = [(it, it.user, it.undoing) for it in cases if it.user is not None and it.undoing is not None]
-            request([user.username_key for case, user, undoing in restored if undoing.standing.status == APPROVED])
+            columns = {user.id: _columns_of(user, undoing) for _case, user, undoing in restored}
+            may_play = {it for it, new in columns.items() if access_of(SimpleNamespace(**new)) == APPROVED}
+            request([user.username_key for _case, user, _undoing in restored if user.id in may_play])
             outcomes = [self._outcome(case) for case in cases]
-            self._restore(span, restored, by)
+            self._restore(span, restored, columns, by)
         try:  # however many they are: unlike what a run of the sync finds, this was meant
             self.reconciler.reconcile_names(names)
         except PlayersUnavailable:
             return outcomes, False
         return outcomes, True
 
+    def find_remainder(self, span: UndoSpan) -> UndoRemainder:
+        """Return what the actor did beside decisions about users."""
+        entry, names = AuditEntry, sorted(span.names)
+        is_theirs = entry.operator.in_(names) & entry.created_at.between(span.since, span.until)
+        is_theirs &= entry.action.in_(list(NOT_TAKEN_BACK)) & (fn.COALESCE(entry.target, "") != entry.operator)
+        counted: Any = entry.select(entry.action, fn.COUNT(entry.id)).where(is_theirs).group_by(entry.action)
+        ended = {kind: len(ids) for kind, ids in self._find_made(span).items() if ids}
+        return UndoRemainder(ended, dict(counted.tuples()))
+
+    def _find_made(self, span: UndoSpan) -> dict[str, list[int]]:
+        """Return the ids of what the actor made and still works, by kind."""
+        found, now = {}, self.now()
+        for kind, model, ended_at in _MADE:
+            is_theirs = model.maker.in_(sorted(span.names)) & model.created_at.between(span.since, span.until)
+            is_open = ended_at.is_null() & (model.expires_at.is_null() | (model.expires_at > now))
+            found[kind] = [row.id for row in model.select(model.id).where(is_theirs & is_open)]
+        return found
+
     def finish(self, span: UndoSpan, outcomes: Sequence[UndoOutcome], by: Principal) -> None:
-        """Record the undo as a whole, and end the links to set passwords that the actor handed over and nobody used."""
+        """Record the undo as a whole, and end what the actor made and still works: links, invitations and tokens."""
         undone = sum(outcome.is_undone for outcome in outcomes)
         detail = {"of": span.of, "fromAt": epoch_ms(span.since), "untilAt": epoch_ms(span.until), "users": undone}
         detail["left"] = sum(outcome.kept is not None for outcome in outcomes)
         with self.database.atomic():
-            is_theirs = Link.maker.in_(sorted(span.names)) & Link.created_at.between(span.since, span.until)
-            links = Link.update(redeemed_at=self.now()).where(is_theirs, Link.redeemed_at.is_null()).execute()
-            if undone or links:
-                self.audit.record("undo.run", by.actor, None, {**detail, "links": links})
+            made = self._find_made(span)
+            for kind, ids in made.items():
+                self.made.kinds[kind].end(ids)
+            if undone or any(made.values()):
+                ended = {kind: len(ids) for kind, ids in made.items()}
+                self.audit.record("undo.run", by.actor, None, {**detail, **ended})
         self.mail_queue.wake_all()
 
     def _decide(self, span: UndoSpan, names: Sequence[str], by: Principal, *, is_locking: bool = False) -> list[_Case]:
@@ -339,7 +284,7 @@ class Undo:
         if user is None:
             last = of_others[-1] if of_others else None
             return None if last is None else _Case(last.username, kept="deleted", kept_by=last.by)
-        targets = {entry.id for entry in history if span.has(entry.by, entry.at)}
+        targets = {it.id for it in history if it.kind not in ("ended", "returned") and span.has(it.by, it.at)}
         if not targets:
             is_earlier = any(span.has(entry.by, entry.at) for entry in of_others)
             return _Case(user.username, kept="registered_anew") if is_earlier else None
@@ -348,7 +293,8 @@ class Undo:
         if not undoing.undone:
             by_whom = undoing.kept_by
             return None if by_whom is None else _Case(user.username, kept="touched", kept_by=by_whom)
-        if not _is_as_decided(user, stand(first, history)):
+        is_edited = find_membership_edit(user, self.now()) is not None
+        if is_edited or not _is_as_decided(user, stand(first, history)):
             return _Case(user.username, kept="touched", kept_by=SQL.name)
         undoing = replace(undoing, standing=undoing.standing.at(self.now()))
         if not self._may_change(user, undoing.standing, by):
@@ -373,17 +319,30 @@ class Undo:
             link = "mailed" if self.mail_queue.can_reach(user) else "needed"
         after = undoing.standing
         was = case.status_before, after.status, case.role_before, after.role
-        return UndoOutcome(case.username, *was, link, case.kept, case.kept_by)
+        until = user.member_until, _columns_of(user, undoing)["member_until"]
+        return UndoOutcome(case.username, *was, *until, link, case.kept, case.kept_by)
 
-    def _restore(self, span: UndoSpan, restored: Sequence[tuple[_Case, User, Undoing]], by: Principal) -> None:
+    def _restore(
+        self,
+        span: UndoSpan,
+        restored: Sequence[tuple[_Case, User, Undoing]],
+        columns: Mapping[int, Mapping[str, Any]],
+        by: Principal,
+    ) -> None:
         """Give these users back what they had, tell those who were told otherwise, and end what a role had made."""
-        told = self._end_mails(restored)
+        told, members_told = self._end_mails(restored)
+        access_before = {user.id: access_of(user) for _case, user, _undoing in restored}
         restorations = []
         for _case, user, undoing in restored:
-            after, detail = undoing.standing, _detail_of(span, user, undoing)
-            columns = _columns_of(after)
-            restorations.append(Restoration(user, columns, detail, user.id in told, undoing.needs_link))
+            detail = _detail_of(span, user, undoing)
+            restorations.append(Restoration(user, columns[user.id], detail, user.id in told, undoing.needs_link))
         self.transitions.take_back(restorations, by.actor)
+        changed = [user for _, user, _ in restored if access_of(user) != access_before[user.id]]
+        Memberships(self.transitions).announce_restored(
+            [user for user in changed if access_of(user) == ENDED],
+            [user for user in changed if access_of(user) == APPROVED and access_before[user.id] == ENDED],
+            [user for _, user, _ in restored if user.id in members_told - told and user.status == APPROVED],
+        )
         for case, user, undoing in restored:
             if undoing.needs_link:
                 self.mail_queue.send(user, "password_link")
@@ -392,29 +351,45 @@ class Undo:
                     self.made.end_of(user.username, "role_changed", by.actor)
                 self.transitions.webhook.enqueue("role_changed", user.username, user.status)
 
-    def _end_mails(self, restored: Sequence[tuple[_Case, User, Undoing]]) -> set[int]:
-        """Drop the mails of undone decisions that wait; return the ids of users to whom one was sent, or may have been.
+    def _end_mails(self, restored: Sequence[tuple[_Case, User, Undoing]]) -> tuple[set[int], set[int]]:
+        """Drop the mails of undone decisions that wait; return the ids of users who got one, or may have.
 
-        One that was tried may be on its way.
+        One that was tried may be on its way. The second ids are of users who got a mail about a membership; one that
+        waits says what it is as it is sent.
         """
         reviews = {number for _case, _user, undoing in restored for number in _numbers(undoing, "r")}
         ids = [user.id for _case, user, _undoing in restored]
+        renewed = {
+            user.id: min((it.at for it in undoing.undone if it.kind == "membership"), default=None)
+            for _case, user, undoing in restored
+        }
         fields: Any = [OutboxEntry.id, OutboxEntry.user_id, OutboxEntry.row_id, OutboxEntry.outcome]
-        fields += [OutboxEntry.attempts, OutboxEntry.kind, OutboxEntry.template]
-        waiting, told = [], set()
+        fields += [OutboxEntry.attempts, OutboxEntry.kind, OutboxEntry.template, OutboxEntry.created_at]
+        waiting, told, members_told = [], set(), set()
         for found in select_rows(self.database, OutboxEntry, fields, OutboxEntry.user_id, ids):
-            mail_id, user_id, row_id, outcome, attempts, kind, template = found
+            mail_id, user_id, row_id, outcome, attempts, kind, template, created_at = found
+            is_told, renewed_at = outcome == "sent" or (outcome is None and attempts), renewed[user_id]
+            if template == "membership_renewed" and renewed_at is not None and is_told and created_at >= renewed_at:
+                members_told.add(user_id)
             if kind != "mail" or template not in _MAILS or row_id not in reviews:
                 continue
             if outcome is None:
                 waiting.append(mail_id)
-            if outcome == "sent" or (outcome is None and attempts):
+            if is_told:
                 told.add(user_id)
         over = {"next_attempt_at": None, "done_at": self.now(), "outcome": "dropped", "last_error": _UNDONE}
         if waiting:
             is_waiting = OutboxEntry.id.in_(waiting) & OutboxEntry.outcome.is_null()
             OutboxEntry.update(over).where(is_waiting).execute()
-        return told
+        return told, members_told
+
+
+_MADE: Final[Sequence[tuple[str, Any, Any]]] = (
+    ("links", Link, Link.redeemed_at),
+    ("invitations", Invitation, Invitation.revoked_at),
+    ("tokens", Token, Token.revoked_at),
+)
+"""The kinds of things that are made by rights for others to use (`MadeByRight.kinds`), and when they ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,10 +420,18 @@ def _is_as_decided(user: User, standing: UserStanding) -> bool:
     return user.status == user.applied_status == standing.status and user.role == user.applied_role and is_same_ban
 
 
-def _columns_of(standing: UserStanding) -> dict[str, Any]:
-    columns: dict[str, Any] = {it.name: getattr(standing, it.name) for it in fields(standing)}
-    columns |= {"applied_status": standing.status, "applied_role": standing.role}
-    return columns | {"asked_at": None, "answered_at": None}
+def _columns_of(user: User, undoing: Undoing) -> dict[str, Any]:
+    """Return the user's columns once these are undone. That they asked to stay is their own doing, and stays."""
+    standing, membership = undoing.standing, undoing.membership
+    columns: dict[str, Any] = {name: getattr(standing, name) for name in _STANDING}
+    columns |= {"applied_status": standing.status, "applied_role": standing.role, "asked_at": None, "answered_at": None}
+    columns |= {name: getattr(user, name) for name in NO_MEMBERSHIP} if membership is None else membership
+    if standing.status == APPROVED:
+        columns["stay_asked_at"] = user.stay_asked_at or columns["stay_asked_at"]
+    return columns
+
+
+_STANDING: Final = tuple(field.name for field in fields(UserStanding))
 
 
 def _numbers(undoing: Undoing, table: str) -> list[int]:
@@ -457,11 +440,13 @@ def _numbers(undoing: Undoing, table: str) -> list[int]:
 
 def _detail_of(span: UndoSpan, user: User, undoing: Undoing) -> dict[str, Any]:
     """Return the details of the audit entry about this user."""
-    after, roles = undoing.standing, {}
+    after, others = undoing.standing, dict[str, Any]()
     if user.role != after.role:
-        roles = {"roleBefore": user.role, "role": after.role}
+        others = {"roleBefore": user.role, "role": after.role}
+    if undoing.membership is not None:
+        others["membershipBefore"] = note_membership(user)
     ids = {"reviews": _numbers(undoing, "r"), "entries": _numbers(undoing, "a")}
-    return {"of": span.of, "statusBefore": user.status, "status": after.status, **roles, **ids}
+    return {"of": span.of, "statusBefore": user.status, "status": after.status, **others, **ids}
 
 
 _USER: Final[list[Any]] = [
@@ -469,6 +454,7 @@ _USER: Final[list[Any]] = [
     *(User.applied_status, User.language, User.platform, User.token_generation, User.reason, User.reviewed_by),
     *(User.reviewed_at, User.banned_from, User.ban_expires_at, User.may_reapply, User.role, User.applied_role),
     *(User.asked_at, User.answered_at, User.created_at),
+    *(getattr(User, name) for name in NO_MEMBERSHIP),
 ]
 _REVIEW: Final = [
     *(Review.id, Review.user_id, Review.username, Review.username_key, Review.transition, Review.status_before),
@@ -495,7 +481,9 @@ def _load_histories(
     """Return the history of each user by name, oldest first, and that of earlier users of the name."""
     reviews = list(Review.select(*_REVIEW).where(Review.username_key.in_(names)).order_by(Review.id))
     spelled = {*names, *(user.username for user in users.values()), *(review.username for review in reviews)}
-    is_about = AuditEntry.target.in_(sorted(spelled)) & AuditEntry.action.in_((*DECISIONS, *_TARGETED))
+    is_about = AuditEntry.target.in_(sorted(spelled)) & AuditEntry.action.in_(
+        (*DECISIONS, *_TARGETED, "membership.ended")
+    )
     noted: dict[str, list[HistoryEntry]] = defaultdict(list)
     details: dict[tuple[str, str, datetime], dict[str, Any]] = {}
     for row in AuditEntry.select(*_NOTED).where(is_about).order_by(AuditEntry.id):
@@ -528,11 +516,24 @@ def _review_entry(review: Review, detail: Mapping[str, Any]) -> HistoryEntry:
         ban_expires_at=review.ban_expires_at,
         may_reapply=bool(detail.get("mayReapply")),
         role_before=detail.get("roleBefore"),
+        membership=_membership_before(detail),
     )
+
+
+def _membership_before(detail: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    noted = detail.get("membershipBefore")
+    return None if noted is None else read_membership(noted)
 
 
 def _entry_of(row: AuditEntry, detail: Mapping[str, Any]) -> HistoryEntry:
     entry = HistoryEntry(f"a{row.id}", "password", row.operator, row.created_at, str(row.target))
+    entry = replace(entry, membership=_membership_before(detail))
+    if row.action.startswith("membership."):
+        if row.operator != SYNC.name and name_key(row.operator) != name_key(entry.username):
+            return replace(entry, kind="membership")
+        return replace(
+            entry, kind="ended" if row.action == "membership.ended" else "returned", after=detail.get("because")
+        )
     if row.action == "user.role_changed":
         return replace(entry, kind="role", before=detail.get("roleBefore"), after=detail.get("role"))
     if row.action == UNDONE:
@@ -554,6 +555,8 @@ class UndoFields(Output, frozen=True):
     status: Status | None
     role_before: Annotated[str | None, Meta(examples=["reviewer"])]
     role: Annotated[str | None, Meta(examples=["reviewer"])]
+    until_before: Annotated[Moment | None, Meta(description="When the membership ended.")]
+    until: Annotated[Moment | None, Meta(description="When the membership ends; null: it has no end.")]
     link: (
         Annotated[
             LinkFate,
@@ -584,6 +587,14 @@ class UndoReply(Reply, frozen=True, kw_only=True):
     undone: Count
     kept: Count
     users: list[UndoFields]
+    ended: Annotated[
+        dict[str, Count],
+        Meta(description="Links, invitations and tokens that were made and still worked.", examples=[{"tokens": 1}]),
+    ]
+    stays: Annotated[
+        dict[str, Count],
+        Meta(description="What is not taken back, by action.", examples=[{"user.note_added": 2}]),
+    ]
     warnings: Warnings | UnsetType = UNSET
 
 
@@ -623,7 +634,7 @@ async def undo_decisions(
     by, begins_at = call.principal, to_datetime(since)
     assert begins_at is not None
     span = await call.run(feature.find_span, of, begins_at, to_datetime(until), by)
-    outcomes, has_followed = list[UndoOutcome](), True
+    outcomes, has_followed, remainder = list[UndoOutcome](), True, await call.run(feature.find_remainder, span)
     for page in feature.pages(await call.run(feature.find_names, span)):
         if plan:
             outcomes += await call.run(feature.plan, span, page, by)
@@ -639,5 +650,7 @@ async def undo_decisions(
         undone=undone,
         kept=kept,
         users=[UndoFields(**vars(outcome)) for outcome in listed],
+        ended=dict(remainder.ended),
+        stays=dict(remainder.stays),
         warnings=UNSET if has_followed else (PLAYER_PENDING,),
     )

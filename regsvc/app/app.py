@@ -11,6 +11,7 @@ from plugin_bridge.server.allowlist import AllowlistConsole, AllowlistFile
 from plugin_bridge.server.versions import PluginJar
 from regsvc.accounts.access import AccountAccess
 from regsvc.accounts.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, uses_with_captcha
+from regsvc.accounts.chat.guild_roles import LEASE, LEASE_PERIOD, Guild, GuildRoles
 from regsvc.accounts.chat.linking import ChatLinking
 from regsvc.accounts.chat.provider import AuthorizationRequests, ChatProvider, with_defaults
 from regsvc.accounts.decisions import Decisions
@@ -349,6 +350,7 @@ class App:
             gates=self.gates,
             tell_applicant=tell,
             find_member_for=lambda: self.live.current.membership.ends,
+            gives_role=bool(config.chat.give_role_id),
         )
         chats, links = self.team_chat_queue, self.links
         self.password_notices = PasswordNotices(
@@ -408,7 +410,9 @@ class App:
         self.access = AccountAccess(database, self.reconciler, self.console, self.live, self.team)
         told = self.transitions, self.questions, self.mail_queue
         self.decisions = Decisions(self.access, self.reconciler, *told, self.limits, now)
-        self.membership_changes = MembershipChanges(self.access, self.decisions, self.limits, self.live, now)
+        self.notes = Notes(database, self.limits, self.audit, now)
+        decided = self.access, self.decisions, self.notes
+        self.membership_changes = MembershipChanges(*decided, self.limits, self.live, now)
         place = self.context.properties_files[""], self._config.game.directory
         self.membership_watch = MembershipWatch(database, self._players, *place, self.mail_queue, self.live, now)
         limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
@@ -441,7 +445,10 @@ class App:
     def _wire_chat(self) -> None:
         """Links to chat accounts."""
         config = self._config.chat
-        self.chat_links = ChatLinks(self._secrets, self.audit, self.webhook, self.limits, self._now)
+        guild = Guild(self._config, self.base_url)
+        gives, keeps = bool(guild.given), bool(guild.kept_by)
+        told = self.audit, self.webhook, self.limits
+        self.chat_links = ChatLinks(self._secrets, *told, self._now, gives_role=gives, keeps_members=keeps)
         self.chat_requests = AuthorizationRequests(self._secrets, self._now)
         self.chat = ChatLinking(
             ChatProvider(with_defaults(config, self.base_url)) if config.platform else None,
@@ -454,6 +461,12 @@ class App:
             limits=MemoryLimits(self._now),
             limits_per_client=config.limits_per_client,
         )
+        changes, lease = self.membership_changes, self._make_lease(LEASE, LEASE_PERIOD)
+        self.guild_roles = GuildRoles(guild, self.worker, changes, lease, MemoryLimits(self._now), self._now)
+
+    def _make_lease(self, name: str, period: timedelta) -> TaskLease:
+        instance = instance_id(self._config.server.state_dir, self._config.server.instance)
+        return TaskLease(self._database, name, period, instance)
 
     def _wire_questionnaire(self) -> None:
         """The questionnaire of applicants, and the scoring of their answers."""
@@ -574,7 +587,6 @@ class App:
             now=now,
         )
         self.user_details = UserDetailsLoader(self.users, self.gates, self.questionnaire_results.find_of, now)
-        self.notes = Notes(self._database, self.limits, self.audit, now)
         self.mail_resender = MailResender(self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit)
         self.health = Health(worker, self.outbox, self.sync, now, self.pending_restart, self.installation, self.gates)
         gates, files = self.gates, (self.context.uuids, self.context.properties_files[""])
@@ -591,11 +603,8 @@ class App:
         decisions = TeamDecisions(self.team_accounts, self.team, self.decisions, renderer, queue, now)
         count = self.metrics.count_chat_action
         receiver = ChatReceiver(decisions, self.worker, self.translations, self._on_change, count, now)
-        instance = instance_id(self._config.server.state_dir, self._config.server.instance)
         self.settings.tell_of_pause = self._tell_of_pause
-        self.team_chat = open_chats(
-            platforms, receiver, lambda name, period: TaskLease(self._database, name, period, instance)
-        )
+        self.team_chat = open_chats(platforms, receiver, self._make_lease)
 
     def _tell_of_pause(self) -> None:
         self.admin_digest.tell("registration_paused")
@@ -610,6 +619,7 @@ class App:
             "is_state_lost": self.installation.is_lost,
             "is_unwritable": self.worker.outage_log.write_problem is not None,
             "seconds_since_sync": self.sync.seconds_since_run,
+            "roles_problem": self.guild_roles.problem,
         }
 
         def look() -> "Checkup":

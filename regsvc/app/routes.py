@@ -21,6 +21,7 @@ from regsvc.accounts import (
     team_credentials,
     undo,
 )
+from regsvc.accounts.chat import guild_roles
 from regsvc.accounts.chat import linking as chat_linking
 from regsvc.core.addresses import is_loopback
 from regsvc.core.errors import UnknownPath
@@ -68,6 +69,7 @@ ROUTES = with_aliases(
         *user_details.ROUTES,
         *decisions.ROUTES,
         *membership.ROUTES,
+        *guild_roles.ROUTES,
         *notes.ROUTES,
         *team.ROUTES,
         *team_chat.ROUTES,

@@ -389,6 +389,7 @@ def _add_membership(add: Callable[..., argparse.ArgumentParser]) -> None:
         help='such as "30 days"; added to the end so far, if that is still to come',
     )
     term.add_argument("--none", action="store_true", help="it does not end")
+    term.add_argument("--decline", action="store_true", help="decline that a user stays who asked for it")
     member.add_argument("--silent", action="store_true", help="send no mail")
 
 
@@ -413,6 +414,12 @@ def _add_review_actions(add: Callable[..., argparse.ArgumentParser]) -> None:
         default=[],
         choices=[grant.removeprefix("no_") for grant in GRANTS],
         help="what the invited need not do; again for both",
+    )
+    invite.add_argument(
+        "--member-for",
+        type=_length,
+        metavar="DURATION",
+        help='how long they may play from their approval, such as "30 days"; default: as membership.ends says',
     )
     ask = add("ask", "ask a user who waits for review something; they are mailed a link to answer")
     _add_name(ask)

@@ -25,6 +25,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
 from plugin_bridge.authme.config import AuthMeConfig
+from regsvc.accounts.chat.guild_roles import LOOK_INTERVAL
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable, open_context
 from regsvc.app.routes import TABLES, probe_rules
@@ -332,6 +333,8 @@ class Daemon:
             in_game("rights", run=run(app.lost_rights.end), look=app.lost_rights.have_changed, runs_at_start=True),
             in_game("game files", run=self._game_files.apply, look=self._game_files.look),
         ]
+        if app.guild_roles.guild.is_used:
+            jobs.append(Job("roles", LOOK_INTERVAL, app.guild_roles.look, runs_at_start=True, cancel_on_stop=True))
         if app.updates.is_enabled:
             check, spread = app.updates.check_if_due, min(_SPREAD, app.context.config.updates.every)
             jobs.append(Job("updates", UPDATE_INTERVAL, check, runs_at_start=True, cancel_on_stop=True, spread=spread))

@@ -9,13 +9,14 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from msgspec import structs
 
 from regsvc.accounts.access import MEANINGS, PLAYER_PENDING
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.accounts.undo import Kept, UndoOutcome
+from regsvc.accounts.undo import NOT_TAKEN_BACK, Kept, UndoOutcome
 from regsvc.app.app import App
 from regsvc.auth.entitlement import Principal
 from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
@@ -49,9 +50,9 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
         return _reset_totp(args, app, Principal(Actor(actor), EVERYTHING))
     if args.action == "membership":
         term = Term(until=args.until, duration=args.duration)
-        by = Principal(Actor(actor), EVERYTHING)
-        decided = app.worker.run_here(app.membership_changes.set, args.username, term, by, is_silent=args.silent)
-        return _print_decision(decided)
+        changes, by = app.membership_changes, Principal(Actor(actor), EVERYTHING)
+        change = changes.decline if args.decline else partial(changes.set, term=term)
+        return _print_decision(app.worker.run_here(change, args.username, by=by, is_silent=args.silent))
     if args.action == "role":
         return _give_role(args, app, Principal(Actor(actor), EVERYTHING))
     if args.action == "points":
@@ -94,7 +95,7 @@ def run_undo(args: argparse.Namespace, app: App, actor: str) -> int:
     """Undo what an actor decided, or tell what that would be; return 1 if anything stays. Raises `Refusal`."""
     undo, run, by = app.undo, app.worker.run_here, Principal(Actor(actor), EVERYTHING)
     span = run(undo.find_span, args.of, args.since, args.until, by)
-    names = run(undo.find_names, span)
+    names, remainder = run(undo.find_names, span), run(undo.find_remainder, span)
     progress = Progress.on_stderr("undoing", len(names))
     outcomes, has_followed = list[UndoOutcome](), True
     try:
@@ -111,6 +112,10 @@ def run_undo(args: argparse.Namespace, app: App, actor: str) -> int:
             print(line)
     undone, kept = sum(it.is_undone for it in outcomes), sum(it.kept is not None for it in outcomes)
     print(f"{'would be undone' if args.plan else 'undone'}: {undone}; left: {kept}", file=sys.stderr)
+    for kind, count in remainder.ended.items():
+        print(f"{kind} that {'would be' if args.plan else 'are'} ended: {count}", file=sys.stderr)
+    for action, count in remainder.stays.items():
+        print(f"not taken back: {count} {action}: {NOT_TAKEN_BACK[action]}", file=sys.stderr)
     if not has_followed:
         print(f"warning: {PLAYER_PENDING}: AuthMe's table is away; run it again once it is back", file=sys.stderr)
     return 1 if kept or not has_followed else 0
@@ -122,6 +127,8 @@ def describe_outcome(outcome: UndoOutcome) -> Iterator[str]:
         roles = f", {outcome.role_before or 'no role'} → {outcome.role or 'no role'}"
         changed = roles if outcome.role_before != outcome.role else ""
         link = {None: "", "mailed": ", a link to set a password is mailed", "needed": _NEEDS_LINK}[outcome.link]
+        ends = [f"{at:%Y-%m-%d %H:%M}" if at else "no end" for at in (outcome.until_before, outcome.until)]
+        changed += f", member until {ends[0]} → {ends[1]}" if ends[0] != ends[1] else ""
         yield f"{outcome.username}: {outcome.status_before} → {outcome.status}{changed}{link}"
     if outcome.kept is not None:
         why = _KEPT[outcome.kept].format(by=outcome.kept_by)
@@ -150,7 +157,8 @@ def _invite(args: argparse.Namespace, app: App, by: Actor) -> int:
             print(f"{it.id:<6} {state:<8} used {it.used} of {it.uses}; {' '.join(it.grants)}; by {it.made_by}; {until}")
     else:
         grants = [f"no_{name}" for name in args.without]
-        link, record = run(invitations.create, args.uses, args.duration, grants, by, None)
+        create = partial(invitations.create, member_for=args.member_for)
+        link, record = run(create, args.uses, args.duration, grants, by, None)
         times = "once" if record.uses == 1 else f"for {record.uses} registrations"
         print(link)
         print(f"it works {times}, until {record.expires_at:%Y-%m-%d %H:%M} UTC", file=sys.stderr)

@@ -55,7 +55,7 @@ def find_violations(config: Config) -> Iterator[BrokenRule]:
     """Yield every problem between keys that are valid one by one."""
     rules = (
         *(_tls, _folders, _languages, _style, _database_url, _game, _allowlist, _authme, _auth),
-        *(_registration, _captcha, _questionnaire, _chat, _team_chats, _mail, _downloads),
+        *(_registration, _membership, _captcha, _questionnaire, _chat, _roles, _team_chats, _mail, _downloads),
     )
     for rule in rules:
         yield from rule(config)
@@ -292,6 +292,13 @@ def _registration(config: Config) -> Iterator[BrokenRule]:
         yield BrokenRule("registration", "blocked_email_domains", reason)
 
 
+def _membership(config: Config) -> Iterator[BrokenRule]:
+    has_table = config.authme.enabled is not False and (config.authme_config_path or config.authme.backend)
+    if config.membership.idle is not None and not has_table and config.game.directory is None:
+        reason = 'nothing tells who plays; set game.directory, or authme.backend and the keys below it, or write ""'
+        yield BrokenRule("membership", "idle", reason)
+
+
 def _captcha(config: Config) -> Iterator[BrokenRule]:
     if config.captcha.type == "work" and not config.captcha.without_picture:
         reason = 'captcha.type = "work" has no picture; write true, or choose another type'
@@ -326,6 +333,24 @@ def _chat(config: Config) -> Iterator[BrokenRule]:
         yield BrokenRule("chat", "role_ids", "a role belongs to a guild; set chat.guild_id too")
     if chat.guild_id and chat.platform != "discord":
         yield BrokenRule("chat", "guild_id", 'only Discord has guilds; set chat.platform = "discord", or remove it')
+
+
+def _roles(config: Config) -> Iterator[BrokenRule]:
+    """Yield what is missing to look at roles on Discord, or to give one."""
+    chat, given = config.chat, config.chat.give_role_id
+    named = (("membership", "role_ids", config.membership.role_ids), ("chat", "give_role_id", given))
+    for section, name, value in named:
+        if not value:
+            continue
+        if chat.platform != "discord":
+            yield BrokenRule(section, name, 'accounts on Discord have roles; set chat.platform = "discord"')
+        if not chat.guild_id:
+            yield BrokenRule(section, name, "a role belongs to a guild; set chat.guild_id too")
+        if not config.bot_token:
+            yield BrokenRule(section, name, "a bot looks at roles; set chat.bot_token")
+    if given in config.membership.role_ids:
+        reason = "who loses it would be given it again; take it out of membership.role_ids"
+        yield BrokenRule("chat", "give_role_id", reason)
 
 
 def _team_chats(config: Config) -> Iterator[BrokenRule]:

@@ -61,6 +61,7 @@ WebhookEvent = Literal[
     "role_changed",
     "membership_ended",
     "membership_renewed",
+    "stay_asked",
 ]
 """What webhooks tell: a decision, or something else that happened to a user."""
 

@@ -217,7 +217,9 @@ class MembershipSection:
         "How who was ended for that comes back: by a login on the web, or asking.",
     )
     role_ids: tuple[str, ...] = key.names(
-        [], "Discord: ids of roles in chat.guild_id; ends who loses all of them, or leaves the guild."
+        [],
+        "Discord: ids of roles in chat.guild_id; ends who has none of them, or leaves the guild. Who never "
+        "linked an account has no roles to look at, and stays; who unlinks it ends a day later.",
     )
     remind: tuple[timedelta, ...] = key.durations(
         ["7 days", "1 day"], "How long before an end users are reminded of it; [] is never."
@@ -370,6 +372,14 @@ class ChatSection:
     required: bool = key.flag(False, "Whether a registration requires a linked account.")
     guild_id: str = key.text("", 'Discord: id of the guild that a player must be in; "" is none.')
     role_ids: tuple[str, ...] = key.names([], "Discord: ids of roles in that guild; a player needs one of them.")
+    bot_token: str = key.secret(
+        "",
+        'Discord: token of a bot in that guild, for membership.role_ids and give_role_id; "" is that of [[team_chat]].',
+        check=check.header_value,
+    )
+    give_role_id: str = key.text(
+        "", 'Discord: id of a role there that only who may play is given, and nobody else keeps; "" is none.'
+    )
     authorize_url: str = key.text(
         "", 'Custom: page that asks the player for consent; "" is Discord\'s.', check=check.web_address
     )
@@ -400,9 +410,10 @@ class ChatSection:
     )
 
     NEEDS: ClassVar[NeedsTable] = {
-        "platform required": (),
+        "platform required give_role_id": (),
         "client_id client_secret redirect_url guild_id authorize_url token_url profile_url": (Needs("platform"),),
         "role_ids token_auth timeout limits_per_client": (Needs("platform"),),
+        "bot_token": (Needs("give_role_id") | Needs("membership.role_ids"),),
         "scopes id_field name_field": (Needs("platform", "custom"),),
     }
 
@@ -523,6 +534,11 @@ class Config:
         if given == "auto":
             return "pending" if self.registration.approval else "approved"
         return given
+
+    @property
+    def bot_token(self) -> str:
+        """Token of the bot that looks at roles on Discord; "" if there is none."""
+        return self.chat.bot_token or next((it.token for it in self.team_chats if it.platform == "discord"), "")
 
     @property
     def is_from_variables(self) -> bool:

@@ -443,6 +443,15 @@ MembershipNeverEnds = _define(
     "The user is of the team, whose memberships do not end.",
     field="username",
 )
+CannotAskToStay = _define(
+    "cannot_ask_to_stay",
+    Category.CONFLICT,
+    'The user cannot ask to stay now. `fault`: "off" (`membership.renew`), "not_ending", or "asked" before.',
+    fault="off",
+)
+NotAskedToStay = _define(
+    "not_asked_to_stay", Category.CONFLICT, "The user has not asked to stay, or it is decided.", field="username"
+)
 RoleNeedsApproval = _define(
     "role_needs_approval", Category.CONFLICT, "Only approved users can have a role.", field="username"
 )

@@ -62,6 +62,8 @@ ACTIONS: Final = (
     "membership.set",
     "membership.ended",
     "membership.renewed",
+    "membership.asked",
+    "membership.declined",
     "user.note_added",
     "user.asked",
     "user.question_answered",

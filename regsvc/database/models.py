@@ -190,6 +190,7 @@ class User(BaseModel):
     renewed_at = UtcDateTimeField(null=True)
     reminded_at = UtcDateTimeField(null=True)
     stay_asked_at = UtcDateTimeField(null=True, index=True)
+    member_for = CharField(32, null=True)
     due_at = UtcDateTimeField(null=True, index=True)  # generated: when a ban or the membership ends next
     access = CharField(16)  # generated: the applied status, or `ENDED`
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
@@ -212,6 +213,10 @@ class User(BaseModel):
 
 AWAITS_REVIEW: Final[Any] = (User.status == PENDING) & (User.is_asked == False)  # noqa: E712 - SQL
 """Condition: a user waits for the team, and not the team for an answer."""
+ASKS_TO_STAY: Final[Any] = User.stay_asked_at.is_null(False) & (User.status == APPROVED)
+"""Condition: a member asked to stay, and the team has not decided."""
+IS_ASKED: Final[Any] = (User.status == PENDING) & (User.is_asked == True)  # noqa: E712 - SQL
+"""Condition: the team waits for a pending user's answer."""
 
 
 class Review(BaseModel):

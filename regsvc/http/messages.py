@@ -68,7 +68,8 @@ Warnings = Annotated[
         "AuthMe's table is another player's, or locked; a locked one opens once a password is set. "
         "still_online_rcon_off: the player seems to be in the game and cannot be kicked. authme_cache_on: AuthMe may "
         "use old data, also an old password, for up to 15 minutes after it last looked the player up. not_mailed: no "
-        "mail could be sent, as the user has no address, or gave one without proof.",
+        "mail could be sent, as the user has no address, or gave one without proof. membership_ended: the ban is "
+        "lifted, and the user stays out, as the membership has ended.",
         examples=[["player_pending"]],
     ),
 ]

@@ -267,6 +267,7 @@ class Registration:
             language=request.language,
             ip=caller.address,
             invited_by=request.invited.made_by if request.invited else None,
+            member_for=request.invited.member_for if request.invited else None,
         )
         approved = None
         with self.users.transaction(user.username_key) as colliding:

@@ -44,6 +44,7 @@ def new_user(
     language: str | None = None,
     ip: str | None = None,
     invited_by: str | None = None,
+    member_for: str | None = None,
 ) -> User:
     """Return a pending user, not inserted yet.
 
@@ -62,6 +63,7 @@ def new_user(
         origin=origin,
         registration_ip=ip,
         invited_by=invited_by,
+        member_for=member_for,
         created_at=moment,
         password_hash=password.hash if password else None,
         password_salt=password.salt if password else None,

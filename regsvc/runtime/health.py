@@ -31,6 +31,7 @@ from regsvc.runtime.backups import find_backups
 from regsvc.runtime.reload import PendingRestart
 from regsvc.sync.service import SyncService
 from regsvc.users.gates import UNSETTLED, Gates
+from regsvc.users.user_query import count_users, has_membership
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
@@ -157,12 +158,14 @@ class HealthStatus:
 
 @dataclass(frozen=True)
 class WaitingCounts:
-    """Numbers of pending users, and of players whose address differs from their user's until an admin decides.
+    """Numbers of pending users, of memberships that end within a week, and of players whose address differs from their
+    user's until an admin decides.
 
     `listed`: users by their state on the game's allowlist, without those who are as they should be.
     """
 
     pending_users: int
+    ending: int
     disputed_players: int
     listed: Mapping[str, int]
     untold_since: datetime | None = None
@@ -197,7 +200,7 @@ class Health:
         self._timeout = timeout
         self._backlog = CachedCall(self._query_backlog, _MAX_AGE, "health")
         self._lossy = CachedCall(lambda: worker.run(worker.read_lossy), _SETTINGS_MAX_AGE, "durability")
-        self._waiting = CachedCall(lambda: worker.run(_count_waiting, installation), _WORK_MAX_AGE, "waiting work")
+        self._waiting = CachedCall(lambda: worker.run(_count_waiting, installation, now), _WORK_MAX_AGE, "waiting work")
 
     async def status(self) -> HealthStatus:
         """Return the current status. Problems are part of the status and never raised."""
@@ -274,7 +277,7 @@ def count_pending() -> int:
     return int(User.select(fn.COUNT(User.id)).where(AWAITS_REVIEW).scalar())
 
 
-def _count_waiting(installation: InstallationWatch) -> WaitingCounts:
+def _count_waiting(installation: InstallationWatch, now: Clock) -> WaitingCounts:
     """Count with four statements, and look for the newest backup."""
     disputed = SyncRecord.select(fn.COUNT(SyncRecord.username_key)).where(
         SyncRecord.plugin_state == "conflict", SyncRecord.conflict.is_null(False)
@@ -284,7 +287,9 @@ def _count_waiting(installation: InstallationWatch) -> WaitingCounts:
     is_untold = (OutboxEntry.kind == "team_chat") & OutboxEntry.outcome.is_null()
     oldest = OutboxEntry.select(OutboxEntry.created_at).where(is_untold).order_by(OutboxEntry.id).first()
     untold_since = None if oldest is None else oldest.created_at
-    return WaitingCounts(count_pending(), int(disputed.scalar()), listed, untold_since, installation.find_backup_time())
+    pending, ending = count_users(AWAITS_REVIEW, has_membership("ending", now()), most=None)
+    others = untold_since, installation.find_backup_time()
+    return WaitingCounts(pending or 0, ending or 0, int(disputed.scalar()), listed, *others)
 
 
 class AliveReply(Reply, frozen=True, kw_only=True):

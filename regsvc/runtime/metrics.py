@@ -32,7 +32,7 @@ from regsvc.notifications.outbox import MAX_COUNT, Outcome
 from regsvc.runtime.health import PROBES, BridgeState, Health, HealthStatus, WaitingCounts
 from regsvc.runtime.logs import count_dropped_lines
 from regsvc.sync.report import COUNTS, SyncReport
-from regsvc.users.gates import UNSETTLED
+from regsvc.users.gates import UNSETTLED, EndCause
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
@@ -133,6 +133,9 @@ class Metrics:
         self._sync_changes = self._counter(
             "companion_sync_changes", "Changed names, by kind of change.", "kind", COUNTS[1:]
         )
+        self._memberships_ended = self._counter(
+            "companion_membership_ended", "Memberships that ended, by cause.", "cause", get_args(EndCause)
+        )
         self._sync_errors = Counter("companion_sync_errors", "Names or runs that failed.", registry=self._registry)
 
         self._list_changes = self._counter(
@@ -187,6 +190,7 @@ class Metrics:
             "Time of the newest backup known here; 0: there is none, NaN: nightly ones are not used, or it is unknown.",
         )
         self._pending_users = self._gauge("companion_users_pending", "Users who wait for a review.")
+        self._ending = self._gauge("companion_memberships_ending", "Memberships that end within a week.")
         self._disputed_players = self._gauge(
             "companion_players_disputed",
             "Players whose e-mail address differs from their user's until an admin decides.",
@@ -226,7 +230,8 @@ class Metrics:
         for kind in COUNTS[1:]:
             self._sync_changes.labels(kind).inc(getattr(report, kind))
         self._sync_errors.inc(len(report.errors))
-
+        for cause, count in report.memberships_ended.items():
+            self._memberships_ended.labels(cause).inc(count)
         if report.allowlist is not None:
             self.count_list(report.allowlist)
 
@@ -254,6 +259,7 @@ class Metrics:
         self._untold_since.set(_UNKNOWN if waiting is None else untold.timestamp() if untold else 0)
         self._backup_time.set(waiting.backup_time if waiting else _UNKNOWN)
         self._pending_users.set(waiting.pending_users if waiting else _UNKNOWN)
+        self._ending.set(waiting.ending if waiting else _UNKNOWN)
         self._disputed_players.set(waiting.disputed_players if waiting else _UNKNOWN)
         return generate_latest(self._registry)
 

@@ -14,7 +14,7 @@ from regsvc.core.clock import from_epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.audit import SQL, SYNC, Audit
 from regsvc.database.models import APPROVED, BANNED, VERIFIED, SyncRecord, User
-from regsvc.sync.actions import LOCKED, REMOVED, Cases, Label, SyncAction
+from regsvc.sync.actions import REMOVED, Cases, Label, SyncAction
 from regsvc.sync.effects import (
     NOTHING,
     Conflict,
@@ -95,7 +95,7 @@ class ApplySqlEdit(StatusAction):
 class EndMembership(BulkAction):
     """End a membership whose date has come, or that has lapsed."""
 
-    label = LOCKED
+    label = Label("ended", "membership ends", "memberships end")
     is_guarded = True
     because: EndCause
 
@@ -106,8 +106,8 @@ class EndMembership(BulkAction):
         return cases
 
 
-class ForgetIdleness(BulkAction):
-    """Forget that a membership lapses for idleness, where the host ends nobody for that any more."""
+class ForgetLapse(BulkAction):
+    """Forget that a membership lapses, where the host ends nobody for that cause any more."""
 
     @classmethod
     def apply(cls, context: SyncContext, cases: Cases) -> Cases:

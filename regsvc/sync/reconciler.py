@@ -334,6 +334,7 @@ def _make_policy(config: Config, rules: AuthMeRules, first_started_at: datetime,
         is_bridge_on=is_bridge_on,
         may_provision=rules.may_provision,
         idle=config.membership.idle,
+        looks_at_roles=bool(config.membership.role_ids),
         notice=max(config.membership.remind, default=timedelta()),
         unverified_minutes=rules.unverified_minutes,
     )

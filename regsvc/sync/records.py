@@ -236,6 +236,8 @@ class Policy:
     """Whether rows are inserted; False where AuthMe's table is a forum's own table of users."""
     idle: timedelta | None = None
     """For how long a member may be unseen in the game; None: that ends nobody."""
+    looks_at_roles: bool = False
+    """Whether members need a role on the chat platform."""
     notice: timedelta = timedelta()
     """How long before an end members are first reminded of it."""
     unverified_minutes: int = 0

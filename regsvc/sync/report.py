@@ -35,11 +35,13 @@ class HeldBack:
     """Passwords that became earlier ones again."""
     missing: int = 0
     """Those of the removed whose row is gone from AuthMe's table; the others were deleted. For sentences only."""
+    ended: int = 0
+    """Those of the locked whose membership ends. For sentences only."""
     limit: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the `braked` of the report."""
-        return {name: value for name, value in asdict(self).items() if name != "missing"}
+        return {name: value for name, value in asdict(self).items() if name not in ("missing", "ended")}
 
     def counts(self) -> dict[str, int]:
         """Return the counts, for the audit."""
@@ -75,6 +77,8 @@ class SyncReport:
     held_back: HeldBack | None = None
     ending: list[int] = field(default_factory=list)
     """Ids of users whose ban or membership ends soon; not reported."""
+    memberships_ended: Counter[str] = field(default_factory=Counter)
+    """How many memberships ended, by cause; for metrics."""
     is_enabled: bool = True
     unavailable: str | None = None
     """Why AuthMe's table could not be read or written; also among `errors`."""
@@ -254,7 +258,8 @@ def describe_held_back(held_back: HeldBack, listed: int = 0) -> Sentence:
             "{count:,} removal of the players of deleted users",
             "{count:,} removals of the players of deleted users",
         ),
-        plural(held_back.locked, "{count:,} lock", "{count:,} locks"),
+        plural(held_back.locked - held_back.ended, "{count:,} lock", "{count:,} locks"),
+        plural(held_back.ended, "{count:,} end of a membership", "{count:,} ends of memberships"),
         plural(held_back.edited, "{count:,} status change made in SQL", "{count:,} status changes made in SQL"),
         plural(listed, "{count:,} change of the allowlist", "{count:,} changes of the allowlist"),
     ]
@@ -273,8 +278,10 @@ def advise_on_held_back(held_back: HeldBack, *, restores_players: bool) -> Sente
         effects.append(Sentence("takes the earlier passwords"))
     if held_back.removed > held_back.missing:
         effects.append(Sentence("removes the players of deleted users"))
-    if held_back.locked:
+    if held_back.locked > held_back.ended:
         effects.append(Sentence("locks these players"))
+    if held_back.ended:
+        effects.append(Sentence("ends these memberships"))
     if held_back.edited:
         effects.append(Sentence("carries out the status changes"))
     if effects:
@@ -300,6 +307,10 @@ def advise_on_held_back(held_back: HeldBack, *, restores_players: bool) -> Sente
     if held_back.missing and restores_players:
         sentences.append(
             Sentence('If they are to stay away, set sync.on_player_removed = "respect" first, and restart.')
+        )
+    if held_back.ended:
+        sentences.append(
+            Sentence("If the clock is wrong, or membership.idle too short, correct it: until then nobody is shut out.")
         )
     if held_back.edited or held_back.removed > held_back.missing:
         sentences.append(Sentence("If an SQL statement hit too many users, undo it: until then nothing has happened."))

@@ -32,7 +32,7 @@ from regsvc.sync.bulk_actions import (
     ApplySqlEdit,
     EndBan,
     EndMembership,
-    ForgetIdleness,
+    ForgetLapse,
     KeepMembership,
     MarkDeleted,
     RejectNameConflict,
@@ -193,8 +193,10 @@ def _change_membership(account: Account, user: UserRecord, policy: Policy) -> Sy
         return KeepMembership(request_row(account, policy))
     if not is_due or state.because is None:
         return None
+    if state.because == "role" and not policy.looks_at_roles:
+        return ForgetLapse()
     if state.because == "idle" and not _is_idle(account, policy):
-        return ForgetIdleness() if policy.idle is None else None
+        return ForgetLapse() if policy.idle is None else None
     return EndMembership(state.because)
 
 

@@ -109,6 +109,8 @@ class SyncRun:
             if not isinstance(action, Adopt):  # a million of them would fill the memory
                 self.changed.add(key)
             self.count(type(action))
+            if isinstance(action, EndMembership):
+                self.report.memberships_ended[action.because] += 1
         for conflict in result.conflicts:
             self.add_conflict(key, conflict)
         if result.postponed is not None:
@@ -152,7 +154,8 @@ def count_held_back(kinds: list[type[SyncAction]], limit: ChangeLimit) -> HeldBa
     counts = Counter(kind.label.name for kind in kinds if kind.label is not None)
     missing = counts["missing"]
     removed = counts["removed"] + missing
-    return HeldBack(removed, counts["locked"], counts["edited"], counts["passwords"], missing, str(limit))
+    locked = counts["locked"] + counts["ended"]
+    return HeldBack(removed, locked, counts["edited"], counts["passwords"], missing, counts["ended"], limit=str(limit))
 
 
 log = logging.getLogger(__name__)

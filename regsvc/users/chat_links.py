@@ -8,7 +8,7 @@ method works inside the caller's transaction.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from peewee import IntegrityError
@@ -24,11 +24,15 @@ from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import redate
 from regsvc.database.engine import violates_unique
-from regsvc.database.models import REJECTED, ChatLink, User
+from regsvc.database.models import APPROVED, REJECTED, ChatLink, User
 from regsvc.notifications.webhook import WebhookQueue, describe_chat
 
 CLAIM_TIMEOUT: Final = timedelta(hours=1)
 """How long an unclaimed link can be claimed, and how long a link token shows the account."""
+_RELEASED_FOR: Final = timedelta(days=7)
+"""How long to try to take the role of an account whose link ended."""
+_LAPSES_IN: Final = timedelta(days=1)
+"""How long a member without an account may take to link one that has a role."""
 _LIMITS: Final = (RateLimit(5, timedelta(hours=1)), RateLimit(10, timedelta(days=1)))
 """Accounts that one user links: of each, and of its end, webhooks are told."""
 
@@ -63,6 +67,10 @@ class ChatLinks:
     webhook: WebhookQueue
     limits: DurableLimits
     now: Clock
+    gives_role: bool = False
+    """Whether who may play is given a role on the platform, which is to be taken when a link ends."""
+    keeps_members: bool = False
+    """Whether roles on the platform keep memberships, so that a member who unlinks the account lapses."""
 
     def token_hash(self, token: str) -> str:
         """Return the stored hash of a link token."""
@@ -104,6 +112,7 @@ class ChatLinks:
     def link(self, account: ChatAccount, token_hash: str, user: User, by: Actor) -> None:
         """Create a link claimed by this user. Raises `ChatAccountTaken` and `RateLimited`."""
         is_new = self._detach_others(account, user, by)
+        self._forget_released(account)
         with _unique_or_taken():
             self._insert(account, token_hash, {"user": user.id, "claimed_account": account.key})
         if is_new:
@@ -120,6 +129,7 @@ class ChatLinks:
             raise LinkTokenInvalid
         account = _account(link)
         is_new = self._detach_others(account, user, by)
+        self._forget_released(account)
         with _unique_or_taken():
             claim = ChatLink.update(user=user.id, claimed_account=account.key)
             claimed = claim.where(ChatLink.id == link.id, ChatLink.user.is_null()).execute()
@@ -134,9 +144,17 @@ class ChatLinks:
     def unlink(self, user: User, by: Actor) -> None:
         """Delete the user's link. Raises `ChatNotLinked`, also when another request deleted it first."""
         account = self.find_of(user.id)
-        if account is None or not ChatLink.delete().where(ChatLink.user == user.id).execute():
+        if account is None or not self._remove(user.id):
             raise ChatNotLinked
+        if self.keeps_members:
+            self._let_lapse(user)
         self._record("chat.unlinked", account, user, by)
+
+    def _let_lapse(self, user: User) -> None:
+        is_member = (User.status == APPROVED) & User.ended_because.is_null() & User.role.is_null()
+        is_new = User.lapse.is_null() | (User.lapse != "role")
+        noted: Any = User.update(lapses_at=self.now() + _LAPSES_IN, lapse="role", changed_at=User.changed_at)
+        noted.where(User.id == user.id, is_member, is_new).execute()
 
     def discard(self, token: str) -> None:
         """Delete an unclaimed link. Raises `LinkTokenInvalid`."""
@@ -147,8 +165,19 @@ class ChatLinks:
     def purge_expired(self) -> int:
         """Delete unclaimed links that have expired and return their number."""
         redate(self.now(), ChatLink.linked_at)
-        is_expired = ChatLink.user.is_null() & (ChatLink.linked_at <= self.now() - CLAIM_TIMEOUT)
-        return int(ChatLink.delete().where(is_expired).execute())
+        is_expired = ChatLink.roles_missed_at.is_null() & (ChatLink.linked_at <= self.now() - CLAIM_TIMEOUT)
+        is_expired |= ChatLink.roles_missed_at <= self.now() - _RELEASED_FOR
+        return int(ChatLink.delete().where(ChatLink.user.is_null(), is_expired).execute())
+
+    def _remove(self, user_id: int) -> bool:
+        if self.gives_role:
+            return release_link(user_id, self.now())
+        return bool(ChatLink.delete().where(ChatLink.user == user_id).execute())
+
+    def _forget_released(self, account: ChatAccount) -> None:
+        if self.gives_role:
+            is_its = (ChatLink.platform == account.platform) & (ChatLink.account_id == account.id)
+            ChatLink.delete().where(ChatLink.user.is_null(), ChatLink.roles_missed_at.is_null(False), is_its).execute()
 
     def _active(self, tokens: Sequence[str]) -> Any:
         hashes = [self.token_hash(token) for token in tokens]
@@ -172,11 +201,11 @@ class ChatLinks:
         if holder is not None and holder.id != user.id:
             if holder.status != REJECTED:
                 raise ChatAccountTaken
-            ChatLink.delete().where(ChatLink.user == holder.id).execute()
+            self._remove(holder.id)
             self._record("chat.unlinked", account, holder, by, why="proven by another")
         if before is None:
             return True
-        ChatLink.delete().where(ChatLink.user == user.id).execute()
+        self._remove(user.id)
         if before.key != account.key:
             self._record("chat.unlinked", before, user, by, why="linked another")
         return before.key != account.key
@@ -200,6 +229,18 @@ class ChatLinks:
         told = describe_chat(account.platform, account.id, account.username)
         event: WebhookEvent = "chat_linked" if action == "chat.linked" else "chat_unlinked"
         self.webhook.enqueue(event, user.username, user.status, chat=told)
+
+
+def release_link(user_id: int, now: datetime) -> bool:
+    """End the link of a user, but keep the account's id until the role is taken; returns False if there is no link."""
+    link = ChatLink.get_or_none(ChatLink.user == user_id)
+    if link is None:
+        return False
+    nobody = {"user": None, "claimed_account": None, "token_hash": f"released {link.id}"}
+    unnamed = {"username": "", "discriminator": "0", "avatar": None, "global_name": None}
+    released = {"roles_seen_at": None, "roles_missed_at": now}
+    query = ChatLink.update({**nobody, **unnamed, **released}).where(ChatLink.id == link.id, ChatLink.user == user_id)
+    return bool(query.execute())
 
 
 def find_linked_owner(address: EmailAddress) -> User | None:

@@ -25,6 +25,7 @@ from regsvc.http.route import USER, Routes
 from regsvc.notifications.mail.history import MailName
 from regsvc.notifications.outbox import Fate
 from regsvc.users.chat_links import ChatAccount
+from regsvc.users.membership import Asked, Because
 from regsvc.users.notes import list_notes
 from regsvc.users.questions import list_questions
 from regsvc.users.transitions import DecisionName
@@ -136,6 +137,10 @@ def _own_user(user: User) -> ExportedUser:
         password_set_at=user.password_set_at,
         last_login_at=user.last_login_at,
         totp_enabled_at=user.totp_enabled_at,
+        member_until=user.member_until,
+        ended_because=user.ended_because,
+        ended_at=user.ended_at,
+        stay_asked_at=user.stay_asked_at,
     )
 
 
@@ -196,6 +201,10 @@ class ExportedUser(Output, frozen=True, kw_only=True):
     totp_enabled_at: Annotated[
         Moment | None, Meta(description="When the second factor was set up here; null: it was not.")
     ]
+    member_until: Annotated[Moment | None, Meta(description="When the membership ends; null: no date is set.")]
+    ended_because: Because
+    ended_at: Moment | None
+    stay_asked_at: Asked
 
 
 class ExportedAnswer(Output, frozen=True, kw_only=True):

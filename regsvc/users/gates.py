@@ -93,6 +93,12 @@ def membership(user: HasMembership, now: datetime) -> Membership | None:
     return Membership("ending" if at - now <= ENDING else "current", because, at)  # type: ignore[arg-type]
 
 
+def has_ended(user: HasMembership, now: datetime) -> bool:
+    """Return whether an approved user's membership has ended, or does with the next sync run."""
+    found = membership(user, now)
+    return found is not None and (found.state == "ended" or (found.ends_at is not None and found.ends_at <= now))
+
+
 MembershipEdit = Literal["ended", "renewed", "set"]
 
 

@@ -22,7 +22,7 @@ from regsvc.http.messages import to_reply
 from regsvc.notifications.mail.queue import UserMail
 from regsvc.notifications.rcon import Decided
 from regsvc.users.gates import EndCause, find_membership_edit, membership
-from regsvc.users.transitions import Transitions, columns_of_new_membership
+from regsvc.users.transitions import Transitions, columns_of_new_membership, note_membership
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,18 @@ def read_term(until: int | UnsetType | None, for_: str | UnsetType) -> Term | No
         return None if until is UNSET else Term(until=to_datetime(until))
     if until is not UNSET:
         raise InvalidMembership("two_ends", field="for")
+    return Term(duration=read_length(for_, "for"))
+
+
+def read_length(text: str, field: str) -> timedelta:
+    """Return the length of memberships that a field of a request gives. Raises `InvalidMembership`."""
     try:
-        return Term(duration=parse_duration(for_))
+        length = parse_duration(text)
     except ValueError:
-        raise InvalidMembership("no_duration", field="for") from None
+        raise InvalidMembership("no_duration", field=field) from None
+    if not length:
+        raise InvalidMembership("in_the_past", field=field)
+    return length
 
 
 _State = Annotated[
@@ -77,7 +85,7 @@ _State = Annotated[
         examples=["current"],
     ),
 ]
-_Because = Annotated[
+Because = Annotated[
     str | None,
     Meta(
         extra_json_schema={"enum": ["date", "idle", "role", None]},
@@ -85,27 +93,27 @@ _Because = Annotated[
         examples=["date"],
     ),
 ]
-_Asked = Annotated[Moment | None, Meta(description="When the user asked to stay; null: nothing is asked.")]
+Asked = Annotated[Moment | None, Meta(description="When the user asked to stay; null: nothing is asked.")]
 
 
 class MembershipFields(Output, frozen=True, kw_only=True):
     """The membership of an approved user: how long they may play."""
 
     state: _State
-    because: _Because
+    because: Because
     ends_at: Moment | None
     ended_at: Moment | None
-    stay_asked_at: _Asked
+    stay_asked_at: Asked
 
 
 class OwnMembershipFields(Output, frozen=True, kw_only=True):
     """State of a user's own membership, as they are told."""
 
     state: _State
-    because: _Because
+    because: Because
     ends_at: Moment | None
     ended_at: Moment | None
-    stay_asked_at: _Asked
+    stay_asked_at: Asked
     may_ask: Annotated[bool, Meta(description="Whether the user may ask to stay now.", examples=[False])]
 
 
@@ -142,11 +150,14 @@ class Memberships:
         """End memberships for these causes, by user id. Raises `WrongStatus` where a user is no longer approved."""
         moment = to_milliseconds(self.transitions.now())
         by_cause = defaultdict[EndCause, list[User]](list)
+        before = {} if by == SYNC else _note(users)
         for user in users:
             by_cause[because[user.id]].append(user)
         for cause, group in by_cause.items():
             self._write(group, {"ended_because": cause, "ended_at": moment, "lapses_at": None, "lapse": None})
-        self._record("membership.ended", users, by, lambda user: {"because": user.ended_because})
+        self._record(
+            "membership.ended", users, by, lambda user: {"because": user.ended_because, **before.get(user.id, {})}
+        )
         self._announce("ended", users, is_open=False)
         self._mail(users, "membership_ended")
 
@@ -158,18 +169,38 @@ class Memberships:
         moment = to_milliseconds(self.transitions.now())
         ended = [user for user in users if user.ended_at is not None]
         others = [user for user in users if user.ended_at is None]
+        before, detail = _note(users), {} if until is None else {"until": epoch_ms(until)}
         self._write(users, columns_of_new_membership(until, moment))
-        detail = {} if until is None else {"until": epoch_ms(until)}
-        self._record("membership.renewed", ended, by, lambda user: detail)
-        self._record("membership.set", others, by, lambda user: detail)
+        self._record("membership.renewed", ended, by, lambda user: detail | before[user.id])
+        self._record("membership.set", others, by, lambda user: detail | before[user.id])
         self._announce("renewed", ended, is_open=True)
         if not is_silent:
             self._mail(users, "membership_renewed")
+
+    def ask_to_stay(self, user: User, by: Actor) -> None:
+        """Note that a member asks to stay, and tell the team's webhooks. Raises `WrongStatus`."""
+        self._write([user], {"stay_asked_at": to_milliseconds(self.transitions.now())})
+        self._record("membership.asked", [user], by, lambda user: None)
+        self.transitions.webhook.enqueue("stay_asked", user.username, user.status)
+
+    def decline(self, user: User, by: Actor, *, is_silent: bool = False) -> None:
+        """Decline that a member stays: the membership ends as it would, or stays ended. Raises `WrongStatus`."""
+        self._write([user], {"stay_asked_at": None})
+        self._record("membership.declined", [user], by, lambda user: None)
+        if not is_silent:
+            self._mail([user], "membership_declined")
 
     def renew_as_usual(self, users: Sequence[User], by: Actor) -> None:
         """Renew memberships for as long as an approval lasts that says nothing else."""
         member_for = self.transitions.find_member_for()
         self.renew(users, None if member_for is None else self.transitions.now() + member_for, by)
+
+    def announce_restored(self, ended: Sequence[User], renewed: Sequence[User], mailed: Sequence[User]) -> None:
+        """Announce memberships that have an end again, or none, because what changed that is undone."""
+        self._announce("ended", ended, is_open=False)
+        self._announce("renewed", renewed, is_open=True)
+        for user in mailed:
+            self._mail([user], "membership_renewed" if user.ended_because is None else "membership_ended")
 
     def apply_sql_edits(self, users: Sequence[User]) -> None:
         """Do for memberships edited in SQL what we would have done: they hold, and are audited."""
@@ -219,11 +250,16 @@ class Memberships:
             for user in users:
                 it.webhook.enqueue(f"membership_{event}", user.username, user.status)  # type: ignore[arg-type]
         it.console.on_decisions([Decided(event, u.username, u.id, u.language, u.platform) for u in users])
-        self._note_for_list(users, is_open=is_open)
+        self._note_access(users, is_open=is_open)
 
-    def _note_for_list(self, users: Sequence[User], *, is_open: bool) -> None:
+    def _note_access(self, users: Sequence[User], *, is_open: bool) -> None:
         access = APPROVED if is_open else ENDED
-        self.transitions.note_for_list([(user.username, user.id, access) for user in users])
+        self.transitions.note_access([(user.username, user.id, access) for user in users])
+
+
+def _note(users: Sequence[User]) -> dict[int, dict[str, Any]]:
+    """Return the details that say what users' memberships were, by user id."""
+    return {user.id: {"membershipBefore": note_membership(user)} for user in users}
 
 
 @dataclass(frozen=True)
@@ -240,4 +276,4 @@ class PlannedMemberships(Memberships):
         pass
 
     def _announce(self, event: str, users: Sequence[User], *, is_open: bool) -> None:
-        self._note_for_list(users, is_open=is_open)
+        self._note_access(users, is_open=is_open)

@@ -14,10 +14,11 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.config.host_sections import Decision
-from regsvc.core.clock import Clock, epoch_ms, to_milliseconds
+from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms, to_milliseconds
 from regsvc.core.errors import Forbidden, UserNotFound, WrongStatus
 from regsvc.core.rights import Permission, Rights
 from regsvc.core.text import clean_reason, name_key
+from regsvc.core.units import parse_duration
 from regsvc.database.audit import SQL, SYNC, UNDONE, Actor, Audit
 from regsvc.database.bulk import insert_rows, update_rows, upsert_query
 from regsvc.database.models import (
@@ -30,6 +31,7 @@ from regsvc.database.models import (
     STATUSES,
     TAKEN_OFF,
     Allowed,
+    ChatLink,
     Review,
     StoredQuestionnaire,
     User,
@@ -37,7 +39,8 @@ from regsvc.database.models import (
 from regsvc.notifications.mail.queue import MailQueue, UserMail
 from regsvc.notifications.rcon import Decided, RconQueue
 from regsvc.notifications.webhook import WebhookQueue
-from regsvc.users.gates import HELD_BACK, Gates
+from regsvc.users.chat_links import release_link
+from regsvc.users.gates import HELD_BACK, Gates, has_ended
 
 _ROWS: Final = 500
 _NOTED: Final = (Allowed.state, Allowed.reason, Allowed.since, Allowed.user_id)
@@ -220,9 +223,13 @@ class _Decision:
     details: DecisionDetails
     restoration: Restoration | None = None
     role_before: str | None = field(init=False)
+    membership_taken: dict[str, Any] | None = field(init=False)
+    """As `note_membership` notes it; None: it takes none."""
 
     def __post_init__(self) -> None:
+        takes = self.was_member and self.target in (PENDING, REJECTED)
         object.__setattr__(self, "role_before", self.user.role)
+        object.__setattr__(self, "membership_taken", note_membership(self.user) if takes else None)
 
     @property
     def ban_expires_at(self) -> datetime | None:
@@ -233,8 +240,12 @@ class _Decision:
     @property
     def begins_membership(self) -> bool:
         """Whether the user becomes a member by it, and not again by the end of a ban."""
-        was_member = self.before == APPROVED or (self.before == BANNED and self.user.banned_from == APPROVED)
-        return self.target == APPROVED and not was_member
+        return self.target == APPROVED and not self.was_member
+
+    @property
+    def was_member(self) -> bool:
+        """Whether the user was approved before it, or banned from that."""
+        return self.before == APPROVED or (self.before == BANNED and self.user.banned_from == APPROVED)
 
     @property
     def ends_sessions(self) -> bool:
@@ -266,7 +277,7 @@ class _Decision:
         if self.begins_membership:
             columns |= columns_of_new_membership(self._find_end(moment, member_for), moment)
         elif self.target not in (APPROVED, BANNED):
-            columns |= _NO_MEMBERSHIP
+            columns |= NO_MEMBERSHIP
         return columns
 
     def _find_end(self, moment: datetime, member_for: timedelta | None) -> datetime | None:
@@ -275,6 +286,7 @@ class _Decision:
             return self.details.member_until
         if typed != self.user.applied_until:  # in SQL, with the status
             return typed
+        member_for = _invited_for(self.user) or member_for
         return None if member_for is None else moment + member_for
 
     def review(self, by: Actor, moment: datetime, answers: str | None) -> dict[str, Any]:
@@ -301,6 +313,8 @@ class _Decision:
         detail: dict[str, Any] = {"statusBefore": self.before}
         if self.role_before is not None and self.target != APPROVED:
             detail["roleBefore"] = self.role_before
+        if self.membership_taken is not None:
+            detail["membershipBefore"] = self.membership_taken
         if self.details.reason is not None:
             detail["reason"] = self.details.reason
         if self.details.expires_at is not None:
@@ -332,6 +346,8 @@ class Transitions:
     """Tells a user of their approval or rejection, beside the mail."""
     find_member_for: Callable[[], timedelta | None] = lambda: None
     """Returns how long an approval lasts that says nothing else; None: without end."""
+    gives_role: bool = False
+    """Whether who may play is given a role on the chat platform."""
 
     def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> None:
         """Approve, reject, reopen, ban or unban. Raises `WrongStatus`."""
@@ -431,11 +447,13 @@ class Transitions:
         spelled = {key: last[key].username if key in last else realnames[key] or key for key in keys}
         names = [name if name_key(name) == key else key for key, name in spelled.items()]
         self.console.on_decisions([Decided("deleted", name, None, None, None) for name in names])
-        self.note_for_list([(key, None, None) for key in keys])
+        self.note_access([(key, None, None) for key in keys])
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> None:
         """Delete the user and their sessions; the reviews stay. Raises `UserNotFound`."""
         chat = self.webhook.find_chat(user.username)  # gone with the user
+        if self.gives_role:
+            release_link(user.id, self.now())
         if not User.delete().where(User.id == user.id).execute():
             raise UserNotFound
         self._record([_Decision(user, "delete", user.status, None, details)], by, to_milliseconds(self.now()), chat)
@@ -517,7 +535,7 @@ class Transitions:
                 review_id = None if mail == "password_link" else review_ids[decision.user.id]
                 self.mail_queue.send(decision.user, mail, review_id)
         self._enqueue_commands(decisions)
-        self.note_for_list(decided)
+        self.note_access(decided)
 
     def _mail_of(self, decision: _Decision) -> UserMail:
         """Return the mail that tells the user of this decision."""
@@ -531,7 +549,7 @@ class Transitions:
         if decision.name == "approve" and (sends_link or decision.details.needs_password):
             return "approved_set_password"
         if decision.name == "unban":
-            return _mail_after_ban(decision)
+            return _mail_after_ban(decision, self.now())
         event = TRANSITIONS[decision.name].event
         assert event != "registered", "a registration is no decision"
         return event
@@ -541,8 +559,15 @@ class Transitions:
         found = Allowed.get_or_none(Allowed.username_key == user.username_key) if self.gates.keeps_list() else None
         return found is not None and is_kept_off_list(found.state, found.reason)
 
-    def note_for_list(self, decided: Sequence[tuple[str, int | None, str | None]]) -> None:
-        """Note who is to be put on the game's allowlist, or taken off it, for its next run: names, ids, statuses."""
+    def note_access(self, decided: Sequence[tuple[str, int | None, str | None]]) -> None:
+        """Note who may play from now on, and who may not: names, ids, statuses.
+
+        The game's allowlist follows with its next run, and the role on the chat platform with the next look.
+        """
+        if self.gives_role:
+            for start in range(0, len(decided), _ROWS):
+                ids = [user_id for _name, user_id, _target in decided[start : start + _ROWS] if user_id is not None]
+                ChatLink.update(roles_seen_at=None).where(ChatLink.user.in_(ids)).execute()
         if not self.gates.keeps_list():
             return
         moment = to_milliseconds(self.now())
@@ -584,7 +609,7 @@ class Transitions:
         self.console.on_decisions(changed)
 
 
-_NO_MEMBERSHIP: Final = dict.fromkeys(
+NO_MEMBERSHIP: Final[Mapping[str, Any]] = dict.fromkeys(
     (
         *("member_until", "applied_until", "lapses_at", "lapse", "ended_because", "ended_at"),
         *("renewed_at", "reminded_at", "stay_asked_at"),
@@ -596,7 +621,30 @@ def columns_of_new_membership(until: datetime | None, moment: datetime) -> dict[
     """Return a user's columns for a membership that begins at this moment; `until` None: without end."""
     ends_at = None if until is None else to_milliseconds(until)
     begun = {"renewed_at": moment, "reminded_at": moment if ends_at is not None else None}
-    return _NO_MEMBERSHIP | {"member_until": ends_at, "applied_until": ends_at, **begun}
+    return {**NO_MEMBERSHIP, "member_until": ends_at, "applied_until": ends_at, **begun}
+
+
+_NOTED_TIMES: Final = {"ended_at": "endedAt", "renewed_at": "renewedAt", "reminded_at": "remindedAt"} | {
+    "applied_until": "until",
+    "stay_asked_at": "stayAskedAt",
+}
+
+
+def note_membership(user: User) -> dict[str, Any]:
+    """Return a user's membership for the audit entry of what takes it, without what SQL has changed it to."""
+    times = {name: getattr(user, column) for column, name in _NOTED_TIMES.items()}
+    noted: dict[str, Any] = {name: epoch_ms(at) for name, at in times.items() if at is not None}
+    return noted | ({"because": user.ended_because} if user.ended_because and user.ended_at else {})
+
+
+def read_membership(noted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a membership that `note_membership` noted; when it lapses is found anew."""
+    times = {column: noted.get(name) for column, name in _NOTED_TIMES.items()}
+    columns = {name: None if at is None else from_epoch_ms(at) for name, at in times.items()}
+    because = noted.get("because")
+    ended_at = None if because is None else columns["ended_at"]
+    ends = {"member_until": columns["applied_until"], "ended_because": because, "ended_at": ended_at}
+    return {**NO_MEMBERSHIP, **columns, **ends}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -608,7 +656,7 @@ class PlannedTransitions(Transitions):
 
     def record_deletions(self, realnames: Mapping[str, str | None]) -> None:
         """Note the deletions for the game's allowlist."""
-        self.note_for_list([(key, None, None) for key in realnames])
+        self.note_access([(key, None, None) for key in realnames])
 
     def _update(self, users: Sequence[User], changes: dict[str, Any]) -> None:
         pass
@@ -616,16 +664,16 @@ class PlannedTransitions(Transitions):
     def _record(
         self, decisions: Sequence[_Decision], by: Actor, moment: datetime, chat: Mapping[str, str] | None = None
     ) -> None:
-        self.note_for_list([(it.user.username, it.user.id, it.target) for it in decisions])
+        self.note_access([(it.user.username, it.user.id, it.target) for it in decisions])
 
-    def note_for_list(self, decided: Sequence[tuple[str, int | None, str | None]]) -> None:
+    def note_access(self, decided: Sequence[tuple[str, int | None, str | None]]) -> None:
         if self.gates.keeps_list():
             self.decided.extend(decided)
 
 
-def _mail_after_ban(decision: _Decision) -> UserMail:
+def _mail_after_ban(decision: _Decision, now: datetime) -> UserMail:
     is_on_time, needs_password = decision.details.is_on_time, decision.details.needs_password
-    if decision.target != APPROVED:
+    if decision.target != APPROVED or has_ended(decision.user, now):
         return "ban_ended_unapproved"
     if needs_password:
         return "ban_ended_set_password" if is_on_time else "unbanned_set_password"
@@ -637,6 +685,14 @@ _ENDED_BAN_EVENTS: Final[Mapping[str | None, str]] = {PENDING: "reopened", REJEC
 
 Any other transition into such a status has this event itself.
 """
+
+
+def _invited_for(user: User) -> timedelta | None:
+    """Return how long a membership lasts by the user's invitation; None: it does not say, or SQL has made it none."""
+    try:
+        return parse_duration(user.member_for or "")
+    except ValueError:
+        return None
 
 
 def needs_password(user: User) -> bool:

@@ -9,10 +9,11 @@ from datetime import datetime
 from ipaddress import ip_address
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from peewee import SQL, MySQLDatabase, Tuple, Value, fn
+from peewee import SQL, MySQLDatabase, Select, Tuple, Value, fn
 
 from regsvc.core.errors import InvalidField
-from regsvc.database.models import APPROVED, PENDING, STATUSES, StoredQuestionnaire, User
+from regsvc.database.bulk import MAX_COUNT
+from regsvc.database.models import APPROVED, ASKS_TO_STAY, PENDING, STATUSES, StoredQuestionnaire, User
 from regsvc.users.gates import ENDING
 
 PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "pending", "off")
@@ -180,8 +181,16 @@ def has_membership(state: MembershipFilter, now: datetime) -> Any:
     if state == "ended":
         return User.ended_at.is_null(False) & (User.status == APPROVED)
     if state == "asked":
-        return User.stay_asked_at.is_null(False) & (User.status == APPROVED)
+        return ASKS_TO_STAY
     return (User.due_at <= now + ENDING) & (User.status == APPROVED)
+
+
+def count_users(*conditions: Any, most: int | None = MAX_COUNT) -> list[int | None]:
+    """Return how many users meet each condition, with one statement; None: more than `most`."""
+    some = [User.select(User.id).where(condition).limit(most and most + 1) for condition in conditions]
+    counts = [User.select(fn.COUNT(1)).from_(each.alias(f"some{number}")) for number, each in enumerate(some)]
+    [found] = Select(columns=counts).bind(User._meta.database).tuples()
+    return [count if most is None or count <= most else None for count in found]
 
 
 def _of_result(value: Any) -> Any:

@@ -20,12 +20,14 @@ FEW = 70
 PER_HOUR = 60
 RIGHT: dict[str, object] = {"currentPassword": PASSWORD}
 BODIES: Mapping[str, Callable[[str], dict[str, object]]] = {
+    "/api/user/membership/look": lambda _session: {},
     "/api/logout": lambda _session: {},
     "/api/user/password": lambda _session: {**RIGHT, "newPassword": PASSWORD},
     "/api/user/update": lambda _session: {**RIGHT, "email": "other@example.org", "code": "12345678"},
     "/api/user/delete": lambda _session: {"currentPassword": "a wrong one"},  # the right one ends everything
     "/api/user/sessions/end": lambda session: {"session": session},
     "/api/user/made/end": lambda _session: RIGHT,
+    "/api/user/membership/ask": lambda _session: {"text": "x" * 500},
     "/api/user/totp/begin": lambda _session: RIGHT,
     "/api/user/totp/confirm": lambda _session: {**RIGHT, "totp": "000000"},
     "/api/user/totp/recovery-codes": lambda _session: RIGHT,
@@ -62,7 +64,7 @@ class Player:
 
 @pytest.fixture
 def mallory(make_services: MakeServices) -> Iterator[Player]:
-    services = make_services()
+    services = make_services(membership__renew="ask")
     services.register("Mallory")
     with LiveApi(services.app.features) as api:
         yield Player(services, api)

@@ -1,6 +1,7 @@
 """Undo: what Mallory decided is taken back, and what others decided stays."""
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,18 +10,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regsvc.accounts.undo import HistoryEntry, UndoOutcome, find_first, list_standing, stand, undo
+from regsvc.accounts.undo import UndoOutcome
 from regsvc.auth.entitlement import Principal
 from regsvc.core.errors import ActorUnknown, ProtectedOperator, SinceInFuture, UndoOfOneself, UntilBeforeSince
 from regsvc.core.rights import EVERYTHING, Permission, Team
 from regsvc.database.audit import Actor
-from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, AuditEntry, OutboxEntry, User
+from regsvc.database.models import (
+    APPROVED,
+    BANNED,
+    PENDING,
+    REJECTED,
+    STATUSES,
+    AuditEntry,
+    Invitation,
+    OutboxEntry,
+    Token,
+    User,
+)
+from regsvc.users.history import HistoryEntry, find_first, list_standing, stand, undo
+from regsvc.users.membership import Term
 from regsvc.users.transitions import TRANSITIONS, DecisionDetails
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.player_rows import insert_player_rows, make_player_rows
 from tests.support.manual_clock import ManualClock
-from tests.support.services import OLIVIA, MakeServices, ServiceHarness, authme_away
+from tests.support.services import OLIVIA, PASSWORD, MakeServices, ServiceHarness, authme_away
 
 HOST = Principal(Actor("cli:root"), EVERYTHING)
 
@@ -31,6 +45,7 @@ def of_level(name: str, level: int) -> Principal:
 
 
 MALLORY = of_level("Mallory", 4)
+LEGAL = [(name, it.sources, it.target) for name, it in TRANSITIONS.items() if it.target is not None]
 
 
 def decide(services: ServiceHarness, by: Principal, transition: str, name: str, **details: Any) -> None:
@@ -40,10 +55,15 @@ def decide(services: ServiceHarness, by: Principal, transition: str, name: str, 
 
 
 def take_back(
-    services: ServiceHarness, of: str = "Mallory", *, by: Principal = HOST, plans: bool = False
+    services: ServiceHarness,
+    of: str = "Mallory",
+    *,
+    by: Principal = HOST,
+    plans: bool = False,
+    since: timedelta = timedelta(hours=1),
 ) -> dict[str, UndoOutcome]:
     undo, run = services.app.undo, services.app.worker.run_here
-    span = run(undo.find_span, of, services.clock() - timedelta(hours=1), None, by)
+    span = run(undo.find_span, of, services.clock() - since, None, by)
     names = run(undo.find_names, span)
     planned = run(undo.plan, span, names, by)
     if not plans:
@@ -148,6 +168,30 @@ def test_a_password_that_was_set_is_followed_by_a_link(services: ServiceHarness)
     assert services.user("Alice").token_generation == generations["Alice"] + 1, "who knows the password is logged out"
     assert services.user("Bob").token_generation == generations["Bob"]
     assert take_back(services) == {}, "one link is enough"
+
+
+def test_what_mallory_made_ends_and_what_stays_is_counted(services: ServiceHarness) -> None:
+    for name in ("Alice", "Bob"):
+        services.register(name)
+    app, run, month = services.app, services.app.worker.run_here, timedelta(days=30)
+    run(app.invitations.create, 5, month, (), OLIVIA.actor, None)
+    run(app.invitations.create, 5, month, (), MALLORY.actor, None)
+    run(app.api_tokens.create, "bot", [Permission.USERS_READ], MALLORY.actor, None, None)
+    run(app.notes.add, "Alice", "a friend", MALLORY.actor, "Mallory")
+    run(app.decisions.ask, "Bob", "Which Bob?", MALLORY)
+    services.clock.advance(seconds=1)
+
+    span = run(app.undo.find_span, "Mallory", services.clock() - timedelta(hours=1), None, HOST)
+    remainder = run(app.undo.find_remainder, span)
+
+    assert remainder.ended == {"invitations": 1, "tokens": 1}
+    assert remainder.stays == {"user.note_added": 1, "user.asked": 1}
+    run(app.undo.finish, span, [], HOST)
+    assert [it.maker for it in Invitation.select().where(Invitation.revoked_at.is_null())] == [OLIVIA.actor.name]
+    assert [it.name for it in Token.select().where(Token.revoked_at.is_null())] == []
+    [whole] = services.details("undo.run")
+    assert (whole["invitations"], whole["tokens"], whole["links"]) == (1, 1, 0)
+    assert run(app.undo.find_remainder, span).ended == {}
 
 
 def test_waiting_mails_are_dropped_and_sent_ones_followed(services: ServiceHarness) -> None:
@@ -334,10 +378,136 @@ def test_locks_are_not_held_back_and_an_interrupted_undo_goes_on(
     assert services.sync().held_back is None
 
 
+# --- Memberships: what a decision gave or took of one ---
+
+
+def set_membership(services: ServiceHarness, by: Principal, name: str, term: Term) -> None:
+    services.clock.advance(seconds=1)
+    services.app.worker.run_here(services.app.membership_changes.set, name, term, by)
+
+
+def test_memberships_are_as_before(make_services: MakeServices) -> None:
+    services = make_services(membership__ends="30 days")
+    names = ("Alice", "Bob", "Carol", "Dave", "Erin", "Frank")
+    for name in names:
+        services.approved(name)
+    lose_role(services, ["Carol", "Dave"])
+    before = {name: columns_of(services.user(name)) for name in names}
+    assert (before["Carol"]["ended_because"], services.is_locked("carol")) == ("role", True)
+    services.clock.advance(days=2)
+    set_membership(services, MALLORY, "Alice", Term())
+    set_membership(services, MALLORY, "Alice", Term(duration=timedelta(days=1)))
+    decide(services, MALLORY, "reopen", "Bob")
+    decide(services, MALLORY, "approve", "Bob", member_until=None)
+    set_membership(services, MALLORY, "Carol", Term())
+    decide(services, MALLORY, "ban", "Dave")
+    set_membership(services, MALLORY, "Erin", Term())
+    set_membership(services, OLIVIA, "Erin", Term(duration=timedelta(days=90)))
+    decide(services, MALLORY, "reopen", "Frank")
+    decide(services, MALLORY, "approve", "Frank", member_until=None)
+    lose_role(services, ["Frank"])
+    for name in ("Alice", "Carol"):
+        OutboxEntry.update(outcome="sent", next_attempt_at=None).where(
+            OutboxEntry.template == "membership_renewed", OutboxEntry.recipient == f"{name.lower()}@example.org"
+        ).execute()
+    services.clock.advance(days=2)
+    services.sync()
+    timed_out = services.user("Alice").member_until
+    assert services.user("Alice").ended_because == "date"
+
+    outcomes = take_back(services, since=timedelta(days=9))
+
+    month = before["Alice"]["member_until"]
+    assert (outcomes["Alice"].until_before, outcomes["Alice"].until) == (timed_out, month)
+    assert outcomes["Erin"] == UndoOutcome("Erin", kept="touched", kept_by="Olivia")
+    for name in ("Alice", "Bob", "Carol", "Dave"):
+        assert columns_of(services.user(name)) == before[name], name
+    frank = services.user("Frank")
+    assert (frank.member_until, frank.ended_because) == (month, "role"), "nobody decided that Frank's membership ended"
+    services.sync()
+    locked = [name for name in names if services.is_locked(name.lower())]
+    assert locked == ["Carol", "Dave", "Frank"]
+    assert services.mails("Alice")[-1] == "membership_renewed"
+    assert services.mails("Carol")[-1] == "membership_ended"
+
+
+def lose_role(services: ServiceHarness, names: Sequence[str]) -> None:
+    """Let these memberships lapse, as those do whose users have lost their role."""
+    lapsed: Any = User.update(lapses_at=services.clock(), lapse="role", changed_at=User.changed_at)
+    lapsed.where(User.username.in_(names)).execute()
+    services.sync(allow_mass_changes=True)
+
+
+BOB, EVE, ZOE = (Principal(Actor(name), EVERYTHING) for name in ("Bob", "Eve", "Zoe"))
+Act = Callable[[Principal, str], object]
+
+
+def choose_act(services: ServiceHarness, name: str, rng: random.Random) -> Act:
+    """Return something that can be decided about this user now."""
+    user, app, run = services.user(name), services.app, services.app.worker.run_here
+    acts = [transition for transition, sources, target in LEGAL if user.status in sources]
+    acts += ["membership"] * 3 if user.status == APPROVED else ["approve"]
+    act = rng.choice([it for it in acts if TRANSITIONS.get(it) is None or user.status in TRANSITIONS[it].sources])
+    until = rng.choice((None, services.clock() + timedelta(days=rng.randrange(1, 4))))
+    if act == "membership":
+        return lambda by, name: run(app.membership_changes.set, name, Term(until=until), by)
+    details = DecisionDetails(member_until=until) if act == "approve" and rng.random() < 0.6 else DecisionDetails()
+    return lambda by, name: run(app.decisions.decide, name, act, by, details)
+
+
+@pytest.mark.every_database
+def test_random_histories_are_as_if_eve_had_never_been(make_services: MakeServices) -> None:
+    """Each user has a twin about whom nothing is decided after Bob's last decision; what ends by itself, does."""
+    services, rng = make_services(membership__ends="3 days"), random.Random(51)
+    pairs = [(f"First{number}", f"Twin{number}", rng.randrange(-1, 4)) for number in range(16)]
+    for name in (name for first, twin, _last in pairs for name in (first, twin)):
+        services.register(name)
+    for step in range(7):
+        for first, twin, last in pairs:
+            by = BOB if step == last or (step < last and rng.random() < 0.5) else EVE
+            act = choose_act(services, first, rng)
+            for name in (first, twin) if step <= last else (first,):
+                act(by, name)
+            services.clock.advance(seconds=1)
+        current = {user.username for user in User.select().where(User.status == APPROVED, User.ended_because.is_null())}
+        losing = [pair[:2] for pair in pairs if {*pair[:2]} <= current and rng.random() < 0.3]
+        lose_role(services, [name for pair in losing for name in pair])
+        services.clock.advance(days=rng.choice((0, 1, 2, 3)))
+        services.sync(allow_mass_changes=True)
+    firsts = [first for first, _twin, _last in pairs]
+    decided = {name: membership_of(services, name) for name in firsts}
+    assert {detail["because"] for detail in services.details("membership.ended")} == {"date", "role"}
+
+    def undo_all(of: str, by: Principal) -> dict[str, dict[str, Any]]:
+        services.clock.advance(minutes=1)
+        take_back(services, of, by=by, since=timedelta(days=99) if of == "Eve" else timedelta(hours=1))
+        return {name: membership_of(services, name) for name in firsts}
+
+    undone = undo_all("Eve", ZOE)
+    for first, twin, _last in pairs:
+        expected, found = membership_of(services, twin), dict(undone[first])
+        for columns in (expected, found):
+            until, because = columns["member_until"], columns["ended_because"]
+            if because in (None, "date") and until is not None and until <= services.clock():
+                columns |= {"ended_because": "date", "ended_at": None}  # sooner, later, or by the next run
+        assert found == expected, first
+    assert sum(undone[name] != decided[name] for name in firsts) >= 8
+    assert undo_all("Eve", HOST) == undone
+    assert undo_all("Zoe", HOST) == decided, "an undo that is undone"
+    assert undo_all("Eve", BOB) == undone, "and once more"
+    services.sync(allow_mass_changes=True)
+    for first, twin, _last in pairs:
+        assert services.authme.login(first, PASSWORD) == services.authme.login(twin, PASSWORD)
+
+
+def membership_of(services: ServiceHarness, name: str) -> dict[str, Any]:
+    columns = ("status", "banned_from", "member_until", "applied_until", "renewed_at", "ended_because", "ended_at")
+    return {column: getattr(services.user(name), column) for column in columns}
+
+
 # --- The rule, for random histories of two actors ---
 
 START = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
-LEGAL = [(name, it.sources, it.target) for name, it in TRANSITIONS.items() if it.target is not None]
 Move = tuple[str, int, str]
 
 

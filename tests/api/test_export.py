@@ -62,6 +62,14 @@ def test_alice_takes_everything_away(stack: Stack) -> None:
     assert abs(player["registeredAt"] / 1000 - time.time()) < 60
 
 
+def test_the_end_of_a_membership_is_told(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    end = round(time.time() * 1000) + 30 * 86_400_000
+    stack.decides("membership", alice, until=end)
+    user = export(stack, stack.user_token(alice))["user"]
+    assert (user["memberUntil"], user["endedBecause"], user["endedAt"], user["stayAskedAt"]) == (end, None, None, None)
+
+
 def test_decisions_sessions_and_clients(stack: Stack) -> None:
     alice = stack.pending("alice")
     stack.decides("approve", alice, reason="Welcome")

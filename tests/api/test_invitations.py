@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from tests.api.test_membership import end_of, is_in_days
 from tests.api.test_team import give, with_role
 from tests.api.test_team_credentials import make_token
 from tests.support.command_line import companion
@@ -55,6 +56,36 @@ def test_three_friends_come_in_without_a_review(stack: Stack) -> None:
     listed = stack.get("/api/admin/invitations", token=stack.olivia()).json["invitations"]
     assert [(it["used"], it["uses"]) for it in listed if it["id"] == row_id] == [(3, 3)]
     assert stack.register(friends[3]).json["status"] == "pending", "without it they wait like everybody"
+
+
+def test_an_invitation_says_how_long_from_the_approval(stack: Stack) -> None:
+    """Alice is approved at once, Bob by Olivia days later, Carol for as long as Olivia says."""
+    body = {"uses": 3, "memberFor": "720 hours"}
+    made = stack.post("/api/admin/invitation", body | {"uses": 1, "grants": ["no_review"]}, token=stack.olivia())
+    assert made.json["record"]["memberFor"] == "30 days"
+    alice, bob, carol = stack.newcomer("alice"), stack.newcomer("bob"), stack.newcomer("carol")
+    stack.register(alice, invitation=made.json["link"].partition("#invite=")[2])
+    token = stack.post("/api/admin/invitation", body, token=stack.olivia()).json["link"].partition("#invite=")[2]
+    assert stack.post("/api/invitation/check", {"invitation": token}).json["memberFor"] == "30 days"
+    for person in (bob, carol):
+        assert stack.register(person, invitation=token).json["status"] == "pending"
+    stack.decides("reject", bob)
+    assert end_of(stack, bob) is None
+    stack.decides("approve", bob)
+    stack.decides("approve", carol, **{"for": "1 day"})
+    for person, days in ((alice, 30), (bob, 30), (carol, 1)):
+        assert is_in_days(end_of(stack, person), days), person.name
+
+
+def test_a_length_that_is_none_is_refused(stack: Stack) -> None:
+    for written, fault in (
+        ("", "no_duration"),
+        ("soon", "no_duration"),
+        ("-1 day", "no_duration"),
+        ("0s", "in_the_past"),
+    ):
+        refused = stack.post("/api/admin/invitation", {"memberFor": written}, token=stack.olivia())
+        assert assert_refused(refused, 422, "invalid_membership", field="memberFor")["fault"] == fault
 
 
 def test_forty_at_once_use_three_places(stack: Stack) -> None:
@@ -106,12 +137,16 @@ def test_who_is_banned_does_not_come_back_by_another_spelling_of_the_address(sta
 # GET /api/admin/invitations, and `companion users invite --list`.
 
 
+LONG = ("--member-for", "2 weeks")
+
+
 def test_the_host_invites_lists_and_revokes(stack: Stack) -> None:
     config = stack.daemon.config_file
-    made = companion("users", "invite", "--uses", "2", "--for", "3 days", "--without", "review", config=config)
+    made = companion("users", "invite", "--uses", "2", "--for", "3 days", "--without", "review", *LONG, config=config)
     token = made.output.strip().partition("#invite=")[2]
     alice = stack.newcomer("alice")
     assert stack.register(alice, invitation=token).json["status"] == "approved"
+    assert is_in_days(end_of(stack, alice), 14)
     row_id = token.partition(".")[0]
     listed = companion("users", "invite", "--list", config=config).output
     assert any(line.startswith(row_id) and "used 1 of 2; no_review" in line for line in listed.splitlines())

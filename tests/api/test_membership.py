@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.support.command_line import companion
+from tests.support.daemon import Reply
 from tests.support.each import assert_each
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import Person, Stack
+from tests.support.stack import OPERATOR, MakeStack, Person, Stack
 
 DAY = 86_400_000
 
@@ -117,9 +119,80 @@ def test_ends_are_shown_and_found(stack: Stack) -> None:
     assert found("ended")[carol.name] == "role"
     assert bob.name not in found("ended")
     assert carol.name not in found("asked")
+    figures = stack.get("/api/admin/overview", token=stack.olivia()).json
+    assert (figures["endingThisWeek"], figures["stayAsked"]) == (1, 0)
     public = stack.get("/api/user/status", {"username": carol.name}).json["data"]
     assert public == {"registered": True, "username": carol.name, "status": "approved", "hasEnded": True}
     own = stack.get("/api/user/status", {"username": carol.name}, token=stack.user_token(carol)).json["data"]
     assert (own["membership"]["state"], own["membership"]["endedAt"] is None) == ("ended", False)
     why = stack.get("/api/admin/user/why", {"username": carol.name}, token=stack.olivia()).json
     assert why["answer"]["code"] == "ended_role"
+
+
+# POST /api/user/membership/ask: who is to go asks to stay, and the team decides.
+
+
+@pytest.fixture(scope="module")
+def asking(make_stack: MakeStack) -> Stack:
+    return make_stack("sqlite", config={"membership": {"renew": "ask"}})
+
+
+def ask_to_stay(stack: Stack, person: Person, text: str = "") -> Reply:
+    return stack.post("/api/user/membership/ask", {"text": text}, token=stack.user_token(person))
+
+
+def end_now(stack: Stack, person: Person) -> None:
+    sql = "UPDATE regsvc_user SET ended_because = 'date' WHERE username_key = ?"
+    our_database(stack).execute(sql, (person.key,))
+    stack.sync()
+
+
+def test_who_asks_to_stay_is_renewed_or_declined(asking: Stack) -> None:
+    stack, alice, bob = asking, asking.approved("alice"), asking.approved("bob")
+    refused = ask_to_stay(stack, alice)
+    assert assert_refused(refused, 409, "cannot_ask_to_stay")["fault"] == "not_ending"
+    for person in (alice, bob):
+        end_now(stack, person)
+        stack.smtp.wait_for(person.email, 3)
+    told = ask_to_stay(stack, alice, "  I was away\nfor the exams. ")
+    assert told.json["message"] == "The team has your request."
+    again = ask_to_stay(stack, alice)
+    assert assert_refused(again, 409, "cannot_ask_to_stay")["fault"] == "asked"
+    assert_refused(ask_to_stay(stack, bob, "x" * 501), 422, "invalid_field", field="text")
+    assert ask_to_stay(stack, bob).status == 200
+
+    token = stack.olivia()
+    asked = stack.get("/api/admin/users", {"membership": "asked", "size": "100"}, token=token).json["users"]
+    assert {user["username"] for user in asked} == {alice.name, bob.name}
+    assert stack.get("/api/admin/overview", token=token).json["stayAsked"] == 2
+    details = stack.get("/api/admin/user", {"username": alice.name}, token=token).json
+    assert [(note["author"], note["text"]) for note in details["user"]["notes"]] == [
+        (alice.name, "I was away\nfor the exams.")
+    ]
+    assert [entry["operator"] for entry in stack.audits(alice, "membership.asked")] == [alice.name]
+
+    stack.decides("membership", alice, **{"for": "30 days"})
+    own = stack.get("/api/user/status", {"username": alice.name}, token=stack.user_token(alice)).json["data"]
+    assert (own["membership"]["state"], own["membership"]["stayAskedAt"]) == ("current", None)
+    reply = stack.decides("membership", bob, decline=True)
+    assert reply.json["message"] == f"The request of {bob.name} was declined."
+    mail = stack.smtp.wait_for(bob.email, 4)
+    assert "has declined your request to stay" in mail.text
+    assert [entry["operator"] for entry in stack.audits(bob, "membership.declined")] == [OPERATOR]
+    assert_refused(stack.decide("membership", bob, decline=True), 409, "not_asked_to_stay", field="username")
+    assert_refused(stack.decide("membership", bob, decline=True, until=None), 422, "invalid_field", field="decline")
+    assert ask_to_stay(stack, bob).status == 200, "another time"
+    declined = companion("users", "membership", bob.name, "--decline", "--silent", config=stack.daemon.config_file)
+    assert declined.status == 0, declined
+    assert stack.get("/api/admin/overview", token=token).json["stayAsked"] == 0
+
+
+def test_where_nobody_may_ask_that_is_said(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    end_now(stack, bob)
+    refused = ask_to_stay(stack, bob)
+    assert assert_refused(refused, 409, "cannot_ask_to_stay")["fault"] == "off"
+    assert_refused(stack.post("/api/user/membership/ask", {}), 401, "unauthorized")
+    body = {"username": bob.name, "decline": True}
+    refused = stack.post("/api/admin/user/membership", body, token=stack.olivia())
+    assert_refused(refused, 409, "not_asked_to_stay", field="username")

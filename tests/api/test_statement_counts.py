@@ -152,9 +152,9 @@ def test_the_queue_in_figures(host: Host) -> None:
     """Two fewer within a minute, for which the usual wait is kept."""
     token = host.olivia()
     assert host.request("GET", "/api/admin/overview", token=token).json["waiting"] == 1
-    host.assert_at_most(7)
+    host.assert_at_most(6)
     assert host.request("GET", "/api/admin/overview", token=token).json["waiting"] == 1
-    host.assert_at_most(5)
+    host.assert_at_most(4)
 
 
 def test_an_approval(host: Host) -> None:

@@ -227,6 +227,11 @@ def test_a_mistake_is_refused_with_its_place_and_what_to_do(load: Load) -> None:
                 '[chat]\nplatform = "discord"\nclient_id = "a"\nclient_secret = "b"\nrole_ids = ["1"]',
                 "set chat.guild_id",
             ),
+            ('[membership]\nrole_ids = ["1"]', 'accounts on Discord have roles; set chat.platform = "discord"'),
+            ('[membership]\nrole_ids = ["1"]', "a role belongs to a guild; set chat.guild_id too"),
+            ('[membership]\nrole_ids = ["1"]', "a bot looks at roles; set chat.bot_token"),
+            ('[chat]\ngive_role_id = "1"', "a bot looks at roles; set chat.bot_token"),
+            ('[membership]\nrole_ids = ["1"]\n[chat]\ngive_role_id = "1"', "who loses it would be given it again"),
         ],
         check,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -220,7 +220,17 @@ def test_each_key_is_named_without_what_it_needs_and_silent_with_it(folder: Path
     assert_each(list(conditional_keys()), check)
 
 
-BESIDE_KEYS: Mapping[str, Settings] = {"chat.role_ids": {"chat.guild_id": "1"}}
+_DISCORD: Final[Settings] = {
+    "chat.platform": "discord",
+    "chat.client_id": "a",
+    "chat.client_secret": "b",
+    "chat.guild_id": "1",
+}
+BESIDE_KEYS: Mapping[str, Settings] = {
+    "chat.role_ids": {"chat.guild_id": "1"},
+    "chat.give_role_id": {**_DISCORD, "chat.bot_token": "t"},
+    "chat.bot_token": _DISCORD,
+}
 SPECIAL: Settings = {
     "captcha.also_for": ["forgot"],
     "registration.reapply_holds": "address",

@@ -74,7 +74,7 @@ NEW_COLUMNS: dict[str, dict[str, Any]] = {
         "is_asked": 0,
         "invited_by": None,
         **dict.fromkeys(("member_until", "applied_until", "lapses_at", "lapse", "ended_because", "ended_at")),
-        **dict.fromkeys(("renewed_at", "reminded_at", "stay_asked_at")),
+        **dict.fromkeys(("renewed_at", "reminded_at", "stay_asked_at", "member_for")),
     },
     "regsvc_invitation": {"member_for": None},
     "regsvc_chat_link": {"roles_seen_at": None, "roles_missed_at": None},

@@ -49,6 +49,17 @@ def test_the_last_sync_was_braked(doctor_case: DoctorCase) -> None:
     assert doctor_case.findings() == []
 
 
+def test_ends_of_memberships_that_wait_are_told_as_such(doctor_case: DoctorCase) -> None:
+    doctor_case.our_database.execute(
+        BRAKED.replace("action,", "action, detail,").replace("(?,", "(?, ?,"),
+        ("sync.braked", json.dumps({"locked": 34, "ended": 30})),
+    )
+    finding = doctor_case.only_finding("sync.braked")
+    assert "holds back 4 locks and 30 ends of memberships" in finding.title
+    assert "locks these players and ends these memberships" in finding.do
+    assert "If the clock is wrong, or membership.idle too short, correct it" in finding.do
+
+
 def test_players_wait_for_a_decision(doctor_case: DoctorCase) -> None:
     for name, state in (("alice", "conflict"), ("bob", "returned"), ("carol", "synced")):
         doctor_case.our_database.execute(CONFLICT, (name, state))

@@ -52,6 +52,23 @@ def test_nobody_is_an_operator(doctor_case: DoctorCase) -> None:
     assert doctor_case.findings() == []
 
 
+def test_idleness_needs_something_that_tells_of_logins(doctor_case: DoctorCase) -> None:
+    doctor_case.change("membership", idle="90 days")
+    assert doctor_case.findings() == []  # AuthMe tells
+    doctor_case.change("authme", enabled=False)
+    doctor_case.game.write_properties(white_list="true", level_name="overworld", enable_rcon="true")
+    world = doctor_case.game.directory / "overworld"
+    found = [finding for finding in doctor_case.findings() if finding.id == "game.no_logins"]
+    assert [finding.title for finding in found] == [
+        f"There is no folder {world}/playerdata, which would tell who plays."
+    ]
+    (world / "playerdata").mkdir(parents=True)
+    assert "game.no_logins" not in [finding.id for finding in doctor_case.findings()]
+    doctor_case.change("game", directory=None)
+    [broken] = [finding for finding in doctor_case.findings() if finding.id == "config.broken"]
+    assert '[membership] idle = "90 days": nothing tells who plays; set game.directory' in str(broken.title)
+
+
 def write_note(case: DoctorCase, name: str, seconds_ago: int) -> Path:
     """Write AuthMe's note that it gives op back to this player."""
     folder = case.game.authme_directory / "playerdata" / offline_uuid(name)

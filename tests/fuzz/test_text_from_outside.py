@@ -21,10 +21,11 @@ from nacl.signing import SigningKey
 
 from plugin_bridge.server.rcon import RconAddress, find_allowed, is_surely_offline, one_line, open_rcon
 from plugin_bridge.server.status_ping import ServerStatus, ServerUnreachable, fetch_status
+from regsvc.accounts.chat.guild_roles import Guild, RolesUnknown
 from regsvc.accounts.chat.provider import ChatProvider
 from regsvc.allowlist.profiles import _read_profile
 from regsvc.config.loader import load_config
-from regsvc.config.sections import ChatSection, QuestionnaireSection
+from regsvc.config.sections import ChatSection, Config, MembershipSection, QuestionnaireSection
 from regsvc.core import clock as real_clock
 from regsvc.core.errors import ChatNotMember, ProviderUnavailable
 from regsvc.core.http_response import NoResponse, Response
@@ -193,6 +194,34 @@ def test_replies_of_chat_platforms(peer: AnyReply, raw: bytes, valid: dict[str, 
         require_line(str(failure.value), 1000)
         for problem in find_chat_problems(make(), real_clock.now()):
             require_line(problem, 1000)
+
+
+def test_roles_on_discord(peer: AnyReply, raw: bytes) -> None:
+    chat = ChatSection(
+        platform="discord", profile_url=f"{peer.address}/users/@me", guild_id="1", bot_token="t", give_role_id="8"
+    )
+    guild = Guild(Config(chat=chat, membership=MembershipSection(role_ids=("7",))), peer.address)
+    roles = [
+        {"id": "7", "permissions": "0"},
+        {"id": "8", "position": 1},
+        {"id": "9", "permissions": "8", "position": 2},
+    ]
+    whole = {
+        "with_counts=true": {"roles": roles, "approximate_member_count": 5},
+        "/guilds/1": {"roles": roles},
+        "/users/@me": {"id": "2"},
+        "/members/2": {"user": {"id": "2"}, "roles": ["9"]},
+    }
+    peer.replies = {path: with_texts(reply, raw[:500]) for path, reply in whole.items()}
+    assert asyncio.run(guild.find_problems()) == []
+    for body in (raw, fill({"message": "?", "code": "?", "roles": "?", "user": "?"}, raw), fill({"roles": ["?"]}, raw)):
+        for status in (200, 401, 403, 404, 429, 500):
+            peer.status, peer.replies = status, {"": body}
+            with pytest.raises(RolesUnknown) as failure:
+                asyncio.run(guild.find_roles("2"))
+            require_line(str(failure.value), 1000)
+            for problem in asyncio.run(guild.find_problems()):
+                require_line(problem, 1000)
 
 
 @dataclass

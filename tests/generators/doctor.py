@@ -30,6 +30,7 @@ _AREAS: Final = {
     "sync": "The sync",
     "outbox": "Mail, webhook and console messages",
     "team": "The team",
+    "chat": "Chat accounts of players",
     "team_chat": "The team's chats",
     "doctor": "The doctor itself",
 }

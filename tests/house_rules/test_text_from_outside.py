@@ -34,6 +34,7 @@ WAYS_IN = {
     "plugin_bridge/server/rcon.py": WALK,
     "plugin_bridge/server/status_ping.py": WALK,
     "plugin_bridge/server/versions.py": WALK,
+    "regsvc/accounts/chat/guild_roles.py": WALK,
     "regsvc/accounts/chat/provider.py": WALK,
     "regsvc/allowlist/profiles.py": WALK,
     "regsvc/cli/command_line.py": "cli/test_arguments_of_any_bytes.py",

@@ -20,7 +20,7 @@ export type AskedUserFields = { question: string; askedAt: number; answer: strin
 
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 
-export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "decisions" | "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.undone" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "user.rights_ended" | "membership.set" | "membership.ended" | "membership.renewed" | "user.note_added" | "user.asked" | "user.question_answered" | "user.answer_judged" | "settings.changed" | "token.created" | "token.revoked" | "invitation.created" | "invitation.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "team_chat.linked" | "team_chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | "undo.run" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
+export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "decisions" | "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.undone" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "user.rights_ended" | "membership.set" | "membership.ended" | "membership.renewed" | "membership.asked" | "membership.declined" | "user.note_added" | "user.asked" | "user.question_answered" | "user.answer_judged" | "settings.changed" | "token.created" | "token.revoked" | "invitation.created" | "invitation.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "team_chat.linked" | "team_chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | "undo.run" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
 
 export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
 
@@ -150,7 +150,7 @@ export type ExportedQuestionnaire = { score: number; maxScore: number; passScore
 
 export type ExportedReview = { transition: "approve" | "reject" | "ban" | "unban" | "reopen" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; reviewedAt: number; answers: Array<ExportedAnswer> | null };
 
-export type ExportedUser = { username: string; email: string | null; isEmailVerified: boolean; status: "pending" | "approved" | "rejected" | "banned"; language: string | null; platform: "java" | "bedrock"; origin: "registered" | "adopted" | "created"; registeredAt: number; registrationIp: string | null; invitedBy: string | null; reason: string | null; reviewedAt: number | null; passwordSetAt: number | null; lastLoginAt: number | null; totpEnabledAt: number | null };
+export type ExportedUser = { username: string; email: string | null; isEmailVerified: boolean; status: "pending" | "approved" | "rejected" | "banned"; language: string | null; platform: "java" | "bedrock"; origin: "registered" | "adopted" | "created"; registeredAt: number; registrationIp: string | null; invitedBy: string | null; reason: string | null; reviewedAt: number | null; passwordSetAt: number | null; lastLoginAt: number | null; totpEnabledAt: number | null; memberUntil: number | null; endedBecause: "date" | "idle" | "role" | null; endedAt: number | null; stayAskedAt: number | null };
 
 export type FindingFields = { id: string; severity: "broken" | "risky"; title: string; why: string; do: string; where: string };
 
@@ -166,19 +166,19 @@ export type HistoryFields = { username: string; transition: "approve" | "reject"
 
 export type InvalidTokenReply = { success: false; message: string; valid: false; code: string };
 
-export type InvitationFields = { id: number; grants: Array<"no_questionnaire" | "no_review">; uses: number; used: number; madeBy: string; createdAt: number; expiresAt: number; revokedAt: number | null };
+export type InvitationFields = { id: number; grants: Array<"no_questionnaire" | "no_review">; uses: number; used: number; madeBy: string; createdAt: number; expiresAt: number; revokedAt: number | null; memberFor: string | null };
 
 export type InvitationIdRequest = { language?: string | null; id: number };
 
 export type InvitationQuery = { language?: string | null; invitation: string };
 
-export type InvitationReply = { success: true; message?: string; madeBy: string; grants: Array<"no_questionnaire" | "no_review">; remainingUses: number; expiresAt: number };
+export type InvitationReply = { success: true; message?: string; madeBy: string; grants: Array<"no_questionnaire" | "no_review">; remainingUses: number; expiresAt: number; memberFor: string | null };
 
 export type InvitationsReply = { success: true; message?: string; invitations: Array<InvitationFields> };
 
 export type InviteReply = { success: true; message?: string; link: string; record: InvitationFields };
 
-export type InviteRequest = { language?: string | null; uses?: number; days?: number; grants?: Array<"no_questionnaire" | "no_review"> };
+export type InviteRequest = { language?: string | null; uses?: number; days?: number; grants?: Array<"no_questionnaire" | "no_review">; memberFor?: string | null };
 
 export type JoinHelpFields = { address: string | null; versions: string | null; bedrock: BedrockServerFields | null };
 
@@ -204,7 +204,9 @@ export type MemberFields = { username: string; role: "reviewer" | "moderator" | 
 
 export type MembershipFields = { state: "current" | "ending" | "ended"; because: "date" | "idle" | "role" | null; endsAt: number | null; endedAt: number | null; stayAskedAt: number | null };
 
-export type MembershipRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; until?: number | null; for?: string };
+export type MembershipLookReply = { success: true; message?: string; membership?: OwnMembershipFields };
+
+export type MembershipRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; until?: number | null; for?: string; decline?: boolean };
 
 export type MessageReply = { success: true; message: string };
 
@@ -224,7 +226,7 @@ export type OnlinePlayersFields = { online: number | null; max: number | null; l
 
 export type OptionFields = { id: number; text: string };
 
-export type OverviewReply = { success: true; message?: string; waiting: number | null; asked: number | null; oldest: string | null; oldestSince: number | null; usualSeconds: number | null; decided: Array<DecidedFields> | null };
+export type OverviewReply = { success: true; message?: string; waiting: number | null; asked: number | null; endingThisWeek: number | null; stayAsked: number | null; oldest: string | null; oldestSince: number | null; usualSeconds: number | null; decided: Array<DecidedFields> | null };
 
 export type OwnMembershipFields = { state: "current" | "ending" | "ended"; because: "date" | "idle" | "role" | null; endsAt: number | null; endedAt: number | null; stayAskedAt: number | null; mayAsk: boolean };
 
@@ -264,7 +266,7 @@ export type ReadingRequest = { language?: string | null; username?: string };
 
 export type RecoveryCodesReply = { success: true; message?: string; recoveryCodes: Array<string> };
 
-export type Refusal = { success: false; code: "actor_unknown" | "answer_too_late" | "answer_too_long" | "answers_changed" | "application_not_found" | "bad_credentials" | "banned" | "body_too_large" | "busy" | "captcha_required" | "chat_account_taken" | "chat_code_invalid" | "chat_denied" | "chat_link_required" | "chat_message_unknown" | "chat_not_linked" | "chat_not_member" | "chat_person_unknown" | "code_required" | "current_password_needed" | "database_away" | "domain_not_allowed" | "email_taken" | "forbidden" | "headers_too_large" | "internal" | "invalid_answer" | "invalid_captcha" | "invalid_code" | "invalid_email" | "invalid_field" | "invalid_invitation" | "invalid_link_token" | "invalid_membership" | "invalid_password" | "invalid_state" | "invalid_token" | "invalid_totp" | "invalid_username" | "invitation_expired" | "invitation_revoked" | "invitation_used_up" | "login_too_old" | "mail_not_found" | "mail_not_resendable" | "mail_unavailable" | "malformed_body" | "malformed_request" | "membership_never_ends" | "method_not_allowed" | "no_such_invitation" | "no_such_token" | "not_enabled" | "not_operator" | "nothing_asked" | "overloaded" | "password_choice_needed" | "password_required" | "player_replaced" | "players_away" | "proof_required" | "protected_operator" | "provider_away" | "questionnaire_failed" | "questionnaire_required" | "rate_limited" | "reapply_later" | "registration_closed" | "reserved_username" | "role_needs_approval" | "session_not_found" | "since_in_future" | "sync_running" | "token_name_taken" | "too_many_notes" | "too_many_questions" | "too_many_streams" | "totp_already_on" | "totp_not_on" | "totp_required" | "totp_setup_required" | "unauthorized" | "undo_of_oneself" | "unknown_path" | "unsupported_media_type" | "until_before_since" | "user_not_found" | "username_taken" | "wrong_password" | "wrong_status"; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
+export type Refusal = { success: false; code: "actor_unknown" | "answer_too_late" | "answer_too_long" | "answers_changed" | "application_not_found" | "bad_credentials" | "banned" | "body_too_large" | "busy" | "cannot_ask_to_stay" | "captcha_required" | "chat_account_taken" | "chat_code_invalid" | "chat_denied" | "chat_link_required" | "chat_message_unknown" | "chat_not_linked" | "chat_not_member" | "chat_person_unknown" | "code_required" | "current_password_needed" | "database_away" | "domain_not_allowed" | "email_taken" | "forbidden" | "headers_too_large" | "internal" | "invalid_answer" | "invalid_captcha" | "invalid_code" | "invalid_email" | "invalid_field" | "invalid_invitation" | "invalid_link_token" | "invalid_membership" | "invalid_password" | "invalid_state" | "invalid_token" | "invalid_totp" | "invalid_username" | "invitation_expired" | "invitation_revoked" | "invitation_used_up" | "login_too_old" | "mail_not_found" | "mail_not_resendable" | "mail_unavailable" | "malformed_body" | "malformed_request" | "membership_never_ends" | "method_not_allowed" | "no_such_invitation" | "no_such_token" | "not_asked_to_stay" | "not_enabled" | "not_operator" | "nothing_asked" | "overloaded" | "password_choice_needed" | "password_required" | "player_replaced" | "players_away" | "proof_required" | "protected_operator" | "provider_away" | "questionnaire_failed" | "questionnaire_required" | "rate_limited" | "reapply_later" | "registration_closed" | "reserved_username" | "role_needs_approval" | "session_not_found" | "since_in_future" | "sync_running" | "token_name_taken" | "too_many_notes" | "too_many_questions" | "too_many_streams" | "totp_already_on" | "totp_not_on" | "totp_required" | "totp_setup_required" | "unauthorized" | "undo_of_oneself" | "unknown_path" | "unsupported_media_type" | "until_before_since" | "user_not_found" | "username_taken" | "wrong_password" | "wrong_status"; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
 
 export type RegisterReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; applicationToken: string };
 
@@ -322,6 +324,8 @@ export type SettingChangeFields = { by: string; at: number };
 
 export type SignalFields = { kind: "same_address" | "same_network" | "same_email" | "earlier_ban" | "earlier_rejection" | "look_alike" | "game_first" | "no_email" | "unproven_email" | "fast_answers" | "minecraft_account" | "no_minecraft_account"; count: number; users: Array<NeighbourFields>; sources: Array<"registration" | "login" | "game_login" | "game_registration">; seconds: number | null; usualSeconds: number | null };
 
+export type StayRequest = { language?: string | null; text?: string };
+
 export type SubmitQuestionnaireReply = { success: true; message?: string; token: string; score: number; maxScore: number; passScore: number; passed: boolean; manualReviewRequired: boolean; submittedAt: number; expiresAt: number; remainingSeconds?: number };
 
 export type SubmitQuestionnaireRequest = { language?: string | null; answers: Record<string, AnswerFields>; proof?: string | null };
@@ -352,9 +356,9 @@ export type TokenFields = { id: number; name: string; permissions: Array<"users.
 
 export type TokenNameRequest = { language?: string | null; name: string };
 
-export type UndoFields = { username: string; statusBefore: "pending" | "approved" | "rejected" | "banned" | null; status: "pending" | "approved" | "rejected" | "banned" | null; roleBefore: string | null; role: string | null; link: "mailed" | "needed" | null; kept: "deleted" | "protected" | "registered_anew" | "touched" | null; keptBy: string | null };
+export type UndoFields = { username: string; statusBefore: "pending" | "approved" | "rejected" | "banned" | null; status: "pending" | "approved" | "rejected" | "banned" | null; roleBefore: string | null; role: string | null; untilBefore: number | null; until: number | null; link: "mailed" | "needed" | null; kept: "deleted" | "protected" | "registered_anew" | "touched" | null; keptBy: string | null };
 
-export type UndoReply = { success: true; message?: string; undone: number; kept: number; users: Array<UndoFields>; warnings?: Array<string> };
+export type UndoReply = { success: true; message?: string; undone: number; kept: number; users: Array<UndoFields>; ended: Record<string, number>; stays: Record<string, number>; warnings?: Array<string> };
 
 export type UndoRequest = { language?: string | null; of: string; since: number; until?: number | null; plan?: boolean };
 
@@ -384,7 +388,7 @@ export type VersionReply = { success: true; message?: string; currentVersion: st
 
 export type WebhookCall = { content: string; embeds: Array<Record<string, string>>; allowed_mentions: Record<string, Array<string>>; companion: WebhookFields };
 
-export type WebhookFields = { server: string; event: "registered" | "approved" | "rejected" | "banned" | "unbanned" | "reopened" | "deleted" | "answers_changed" | "question_asked" | "question_answered" | "chat_linked" | "chat_unlinked" | "role_changed" | "membership_ended" | "membership_renewed"; delivery: string; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; at: number; reason?: string; reasonCode?: string; expiresAt?: number; chatAccount?: Record<string, string>; adminUrl?: string };
+export type WebhookFields = { server: string; event: "registered" | "approved" | "rejected" | "banned" | "unbanned" | "reopened" | "deleted" | "answers_changed" | "question_asked" | "question_answered" | "chat_linked" | "chat_unlinked" | "role_changed" | "membership_ended" | "membership_renewed" | "stay_asked"; delivery: string; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; at: number; reason?: string; reasonCode?: string; expiresAt?: number; chatAccount?: Record<string, string>; adminUrl?: string };
 
 export type WhyReply = { success: true; message?: string; answer: WhyStepFields | null; steps: Array<WhyStepFields> };
 
@@ -474,6 +478,8 @@ export interface PostRoutes {
   "admin/user/delete": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
   "admin/user/ask": { reply: DecisionReply; body: AskRequest };
   "admin/user/membership": { reply: DecisionReply | BulkDecisionReply; body: MembershipRequest };
+  "user/membership/ask": { reply: MessageReply; body: StayRequest };
+  "user/membership/look": { reply: MembershipLookReply; body: {} };
   "admin/user/note": { reply: MessageReply; body: NoteRequest };
   "admin/user/reading": { reply: ReadersReply; body: ReadingRequest };
   "admin/user/role": { reply: RoleReply; body: RoleRequest };

@@ -83,6 +83,23 @@ def test_who_was_asked_is_told_of_only_once_they_have_answered(services: Service
     assert tick(services.app) == 0
 
 
+@pytest.mark.every_database
+def test_who_asks_to_stay_waits_as_applicants_do(make_services: MakeServices, clock: ManualClock) -> None:
+    services = make_services(mail__admins=ADMINS, membership__renew="ask")
+    services.register("Alice")
+    services.decide("approve", "Alice", member_until=clock() + timedelta(days=5))
+    assert tick(services.app) == 0
+    services.app.worker.run_here(services.app.membership_changes.ask_to_stay, "Alice", "")
+    assert (tick(services.app), tick(services.app)) == (2, 0)
+    clock.advance(minutes=61)
+    assert tick(services.app) == 0
+    services.register("Bob")
+    assert tick(services.app) == 2
+    subject, text = read_digest(services)
+    assert subject == "2 waiting for review on Game server"
+    assert "Bob · 4 May, 13:01 (UTC)\nAlice · 4 May, 12:00 (UTC)\n" in text
+
+
 def test_nobody_waits_and_nobody_is_told(services: ServiceHarness) -> None:
     assert tick(services.app) == 0
     services.approved("Alice")

@@ -1,6 +1,7 @@
 """Contents of mails: every one in every language, nothing unescaped, no secret where it does not belong."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from email import message_from_bytes
@@ -17,7 +18,7 @@ from peewee import Database
 from regsvc.config.host_style import DARK, LIGHT, THEMES
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.i18n import Translated
-from regsvc.database.models import User, Verification
+from regsvc.database.models import OutboxEntry, User, Verification
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.backends import SmtpAccount, SmtpBackend
 from regsvc.notifications.mail.queue import UserMail
@@ -218,6 +219,26 @@ def test_a_second_attempt_has_the_same_message_id(mail_harness: MailHarness, clo
 def test_it_is_written_in_a_language_there_is(mail_harness: MailHarness, language: str, word: str) -> None:
     mail_harness.ask_for_code(language=language)
     assert word in text_of(as_received(render(mail_harness)))
+
+
+UNTIL: Mapping[str, str] = {
+    "en": "Your membership lasts until",
+    "de": "Deine Mitgliedschaft gilt bis",
+    "fr": "Ton adhésion est valable jusqu’au",
+    "zh": "你的成员资格有效期至",
+}
+
+
+@pytest.mark.parametrize("mail", ["approved", "approved_set_password"])
+def test_an_approval_states_the_end_where_there_is_one(mail_harness: MailHarness, alice: User, mail: UserMail) -> None:
+    for language, words in UNTIL.items():
+        for until in (None, mail_harness.clock() + timedelta(days=30)):
+            alice.language = language
+            User.update(member_until=until).where(User.id == alice.id).execute()
+            mail_harness.mail_queue.send(alice, mail, mail_harness.review(alice, "approve", None))
+            told = as_received(render(mail_harness))
+            assert (words in text_of(told), words in html_of(told)) == (until is not None,) * 2, language
+            OutboxEntry.delete().execute()
 
 
 @pytest.mark.parametrize("transition", ["rejected", "banned", "unbanned"])

@@ -85,8 +85,10 @@ def test_what_waits_for_an_admin_is_counted(tmp_path: Path) -> None:
         for name, email in (("Carol", "carol@example.org"), ("Dave", alice.email)):
             stack.authme.register(name, "a-secret", email=email)
         stack.pending("bob")
+        stack.decides("membership", alice, **{"for": "3 days"})
         stack.sync()
         figures = scrape(stack.daemon)
+    assert figures.of("companion_memberships_ending") == 1
     assert (figures.of("companion_users_pending"), figures.of("companion_players_disputed")) == (1, 1)
 
 

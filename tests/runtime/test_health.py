@@ -153,4 +153,4 @@ async def test_waiting_work_is_counted_once_a_minute_and_unknown_without_a_datab
     worker.is_open = True
     found += await asyncio.gather(*(health.waiting_work() for _scraper in range(3)))
     worker.is_open = False
-    assert [*found, await health.waiting_work()] == [None, *[WaitingCounts(0, 0, dict.fromkeys(UNSETTLED, 0))] * 4]
+    assert [*found, await health.waiting_work()] == [None, *[WaitingCounts(0, 0, 0, dict.fromkeys(UNSETTLED, 0))] * 4]

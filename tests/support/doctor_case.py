@@ -35,6 +35,7 @@ HEALTHY_HOST = Host(
     can_listen_on=lambda host: True,
     find_mail_problem=lambda backend: None,
     find_chat_problems=lambda platform, now: [],
+    find_role_problems=lambda guild: [],
 )
 
 

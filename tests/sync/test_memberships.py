@@ -77,11 +77,12 @@ def test_a_ban_wins_and_an_unban_leaves_the_end(services: ServiceHarness) -> Non
     services.clock.advance(days=31)
     services.sync()
     assert (services.user("Bob").status, services.user("Bob").ended_because) == ("banned", None)
-    services.decide("unban", "Bob")
+    assert services.decide("unban", "Bob").warnings == ("membership_ended",)
     services.sync()
     assert state(services, "Bob") == ("approved", "date", True)
     services.decide("ban", "Bob")
-    services.decide("unban", "Bob")
+    assert services.decide("unban", "Bob").warnings == ("membership_ended",)
+    assert "unbanned" not in services.mails("Bob"), "which would say that he may join"
     assert state(services, "Bob") == ("approved", "date", True)
     with pytest.raises(WrongStatus):
         services.decide("approve", "Bob")
@@ -121,10 +122,11 @@ def test_too_many_ends_at_once_wait_for_a_person(services: ServiceHarness) -> No
     assert plan.changes_held_back["locked"].count == 30
     report = services.sync()
     assert report.held_back is not None
-    assert report.held_back.locked == 30
+    assert (report.held_back.locked, report.held_back.ended) == (30, 30)
+    assert plan.changes_held_back["ended"].count == 30
     assert User.select().where(User.ended_because.is_null(False)).count() == 0
     assert not services.is_locked("player1")
-    services.sync(allow_mass_changes=True)
+    assert services.sync(allow_mass_changes=True).memberships_ended == {"date": 30}
     assert User.select().where(User.access == "ended").count() == 30
     assert services.is_locked("player1")
 

@@ -335,7 +335,10 @@ class Importer:
             select_rows(self._database, User, [User.username_key, User.id], User.username_key, keys)
         )
         self._reconciler.record_registrations(ids)
-        playing = [user.key for user in users if user.row.status == APPROVED and user.stored is not None]
+        moment = self._now()
+        has_ended = {user.key for user in users if _membership(user.row, moment)["ended_because"] is not None}
+        approved = [user.key for user in users if user.row.status == APPROVED and user.stored is not None]
+        playing = [key for key in approved if key not in has_ended]
         accounts = self._reconciler.loader.load_for_update(playing) if playing else []
         self._reconciler.record([(account, self._reconciler.request_row(account)) for account in accounts])
         self._record(users)
@@ -390,6 +393,7 @@ class Importer:
         row, address, moment, stored = user.row, user.address, self._now(), user.stored
         return {
             **self._status(row),
+            **_membership(row, moment),
             "username": row.username,
             "username_key": user.key,
             "email": address.display if address else user.contact,
@@ -399,6 +403,7 @@ class Importer:
             "platform": row.platform,
             "registration_ip": row.registration_ip,
             "invited_by": row.invited_by,
+            "member_for": row.member_for,
             "last_login_at": row.last_login_at,
             "origin": "registered" if row.origin == "registered" else "created",  # no row was adopted
             "created_at": row.registered_at or moment,
@@ -441,6 +446,26 @@ def _is_name(name: str) -> bool:
 def _address(row: ImportedUser) -> EmailAddress | None:
     """Parse the record's address. Raises the refusals of `parse_email`."""
     return parse_email(row.email) if row.email is not None and row.email.lower() not in _NO_EMAIL else None
+
+
+def _membership(row: ImportedUser, moment: datetime) -> dict[str, Any]:
+    """Return a user's columns for the membership of a record; one whose date has come has ended, and lets nobody in.
+
+    Of who was no member nothing is kept, as any decision that takes an approval does.
+    """
+    names = ("member_until", "ended_because", "ended_at", "renewed_at", "stay_asked_at")
+    if APPROVED not in (row.status, row.banned_from):
+        return dict.fromkeys((*names, "applied_until", "reminded_at"))
+    until, because = row.member_until, row.ended_because
+    is_over = row.ended_at is not None or (row.status == APPROVED and until is not None and until <= moment)
+    if because is None and is_over:
+        because = "date"
+    return {name: getattr(row, name) for name in names} | {
+        "applied_until": until,
+        "reminded_at": None if until is None else moment,  # of what came before, nothing is mailed
+        "ended_because": because,
+        "ended_at": None if because is None else row.ended_at or moment,
+    }
 
 
 def _parts(user: CheckedUser, *, is_new: bool) -> Iterator[str]:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from io import TextIOWrapper
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final, Literal, TextIO, TypeVar, cast
+from typing import Any, Final, Literal, TextIO, TypeVar, cast, get_args
 
 import msgspec
 from peewee import Database
@@ -29,6 +29,7 @@ from regsvc.core.clock import Clock, from_epoch_ms, to_milliseconds
 from regsvc.core.progress import Progress
 from regsvc.core.safe_paths import find_closed_folder, open_regular_file
 from regsvc.core.text import clean_lines, clean_name, clean_reason, shorten, strip_stray
+from regsvc.core.units import format_duration, parse_duration
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import (
     APPROVED,
@@ -45,6 +46,7 @@ from regsvc.database.models import (
     User,
 )
 from regsvc.users.chat_links import ChatAccount
+from regsvc.users.gates import EndCause
 from regsvc.users.user_details import QuestionnaireResult
 
 Format = Literal["csv", "json"]
@@ -61,6 +63,7 @@ USER_COLUMNS: Final = (
     *("username", "email", "is_email_verified", "status", "reason", "registered_at", "registration_ip"),
     *("invited_by", "origin", "platform", "language", "reviewed_by", "reviewed_at", "banned_from", "ban_expires_at"),
     *("password_set_at", "last_login_at", "is_email_noted", "may_reapply", "chat", "questionnaire"),
+    *("member_until", "ended_because", "ended_at", "renewed_at", "stay_asked_at", "member_for"),
 )
 HASH_COLUMNS: Final = ("hash", "salt", "algorithm")
 REVIEW_COLUMNS: Final = (
@@ -380,6 +383,12 @@ class ImportedUser:
     invited_by: str | None = None
     password_set_at: datetime | None = None
     last_login_at: datetime | None = None
+    member_until: datetime | None = None
+    ended_because: str | None = None
+    ended_at: datetime | None = None
+    renewed_at: datetime | None = None
+    stay_asked_at: datetime | None = None
+    member_for: str | None = None
     lost: tuple[str, ...] = ()
     """Codes of what the record says and the user does not get, or of what it does not say."""
 
@@ -622,6 +631,12 @@ def _imported(line: int, values: Mapping[str, Any]) -> ImportedUser:
         is_email_noted=take(_truth, "is_email_noted") or False,
         chat=take(_chat, "chat", is_spare=True),
         questionnaire=take(_questionnaire, "questionnaire", is_spare=True),
+        member_until=take(_parse_timestamp, "member_until"),
+        ended_because=take(_choice, "ended_because", get_args(EndCause)),
+        ended_at=take(_parse_timestamp, "ended_at"),
+        renewed_at=take(_parse_timestamp, "renewed_at", is_spare=True),
+        stay_asked_at=take(_parse_timestamp, "stay_asked_at", is_spare=True),
+        member_for=take(_length, "member_for"),
         lost=tuple(lost),
     )
 
@@ -715,6 +730,14 @@ def _truth(values: Mapping[str, Any], name: str) -> bool:
     if word not in _YES | _NO:
         raise RecordError(f"invalid_{name}")
     return word in _YES
+
+
+def _length(values: Mapping[str, Any], name: str) -> str | None:
+    value = _text(values, name, 32)
+    try:
+        return None if value is None else format_duration(parse_duration(value))
+    except ValueError:
+        raise RecordError(f"invalid_{name}") from None
 
 
 def _parse_timestamp(values: Mapping[str, Any], name: str) -> datetime | None:

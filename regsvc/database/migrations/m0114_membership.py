@@ -40,6 +40,9 @@ ALTER TABLE regsvc_user ADD COLUMN
   stay_asked_at {moment} NULL -- when the user asked to stay; empty: they did not, or it is decided;
 
 ALTER TABLE regsvc_user ADD COLUMN
+  member_for {text:32} NULL -- how long a membership lasts that an approval begins, by the user's invitation; empty: as the config says; written by the daemon only;
+
+ALTER TABLE regsvc_user ADD COLUMN
   due_at {moment} GENERATED ALWAYS AS (CASE WHEN status = 'banned' THEN ban_expires_at WHEN status <> 'approved' OR ended_because IS NOT NULL THEN NULL WHEN member_until IS NULL OR lapses_at < member_until THEN COALESCE(lapses_at, member_until) ELSE member_until END) {generated} -- when a ban or the membership ends next; empty: neither does;
 
 ALTER TABLE regsvc_user ADD COLUMN

@@ -371,6 +371,19 @@ def chats_are_unusable(facts: Facts) -> Iterator[str]:
 
 
 @check(
+    "chat.roles_unknown",
+    Severity.BROKEN,
+    means="Discord does not say who has which role, or refuses to give or take one.",
+    why="Nobody’s membership ends or returns with a role until this is fixed, and chat.give_role_id stays as it is.",
+    do="Follow the instruction in the finding. The bot needs the right Manage Roles, and a role above the one it "
+    "gives.",
+    where=FixLocation(Source.OURS, "[chat] bot_token, guild_id, give_role_id"),
+)
+def roles_are_unknown(facts: Facts) -> Iterator[str]:
+    yield from facts.role_problems
+
+
+@check(
     "team_chat.shared_bot",
     Severity.BROKEN,
     means="Another program receives what people do with a bot on Telegram.",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from plugin_bridge.java_formats import Oddity, OddityKind, parse_yaml
-from plugin_bridge.server.files import ServerFileError, ServerProperties, read_bounded
+from plugin_bridge.server.files import ServerFileError, ServerProperties, find_last_saves, read_bounded
 from plugin_bridge.server.player_uuids import family_of
 from regsvc.config.value_checks import is_placeholder, missing_folder_reason
 from regsvc.core.addresses import connect_host, is_loopback, is_public
@@ -304,6 +304,23 @@ def there_is_no_gate(facts: Facts) -> Iterator[Symptom]:
         # who has switched both off lets another program decide
         is_meant = facts.config.authme.enabled is False and facts.config.allowlist.enabled is False
         yield Symptom(title, do, severity=Severity.RISKY if is_meant else None)
+
+
+@check(
+    "game.no_logins",
+    Severity.RISKY,
+    means="membership.idle is set, and nothing tells who plays: there is no AuthMe, nor a world in game.directory.",
+    why="No membership ends because its user does not play.",
+    do="Set game.directory to the folder with the world’s folder (level-name), or membership.idle to nothing.",
+    where=FixLocation(Source.OURS, '[membership] idle = ""'),
+)
+def nothing_tells_of_logins(facts: Facts) -> Iterator[Sentence]:
+    directory = facts.config.game.directory
+    if facts.config.membership.idle is None or facts.has_authme or directory is None:
+        return
+    world = directory / facts.properties.level_name
+    if find_last_saves(world, ()) is None:
+        yield Sentence("There is no folder {folder}, which would tell who plays.", folder=world / "playerdata")
 
 
 @check(

@@ -31,6 +31,7 @@ from plugin_bridge.server.files import (
 )
 from plugin_bridge.server.operators import Operators
 from plugin_bridge.server.player_uuids import PlayerUuids
+from regsvc.accounts.chat.guild_roles import Guild
 from regsvc.accounts.team import find_operators
 from regsvc.allowlist.run import keeps_list
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
@@ -411,6 +412,17 @@ class Facts:
             raise FactUnavailable("the team’s chats: the file of a token is missing")
         platforms, now = make_platforms(self.config.team_chats, self.config.base_url()), self.host.now()
         return [problem for it in platforms.values() for problem in self.host.find_chat_problems(it, now)]
+
+    @cached_property
+    def role_problems(self) -> list[str]:
+        """Problems that keep roles on Discord from being known, or given; each is a sentence."""
+        guild = Guild(self.config, self.config.base_url())
+        if not guild.is_used:
+            return []
+        if not self.config.bot_token or "chat.bot_token" in self.config.missing_secrets:
+            raise FactUnavailable("roles on Discord: the file of the bot’s token is missing")
+        met = self._current_daemon.roles_problem if self._current_daemon is not None else ""
+        return self.host.find_role_problems(guild) or [met][: bool(met)]
 
     @cached_property
     def running_daemon(self) -> RunningDaemon | None:

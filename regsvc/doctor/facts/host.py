@@ -20,6 +20,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from plugin_bridge.text import decode_json
+from regsvc.accounts.chat.guild_roles import Guild
 from regsvc.config.sections import Config
 from regsvc.core import clock
 from regsvc.core.addresses import Network, is_in_networks, trusted_networks
@@ -144,6 +145,14 @@ def find_chat_problems(platform: Platform, now: datetime) -> list[str]:
         return [str(error) or f"{platform.title}: a reply of another kind than documented"]
 
 
+def find_role_problems(guild: Guild) -> list[str]:
+    """Return what keeps the roles of a guild from being known or given. Asks the platform, and changes nothing."""
+    try:
+        return call_within(_CHAT_LIMIT, lambda: asyncio.run(guild.find_problems()))
+    except TimeoutError:
+        return ["Discord does not answer in time"]
+
+
 def find_lock_holder(folder: Path) -> int | None:
     """Return the id of the process that has locked the folder, as a daemon locks its state directory; None: unknown."""
     try:
@@ -207,6 +216,7 @@ class Host:
     can_listen_on: Callable[[str], bool] = can_listen_on
     find_mail_problem: Callable[[MailBackend], str | None] = find_mail_problem
     find_chat_problems: Callable[[Platform, datetime], list[str]] = find_chat_problems
+    find_role_problems: Callable[[Guild], list[str]] = find_role_problems
 
 
 @dataclass(frozen=True)
@@ -216,7 +226,8 @@ class RunningDaemon:
     `is_other`: a companion of another installation than the one in our state directory, where there may be none.
     `has_held_back_changes`: reported by its sync. `restart_needed`: keys that have changed since its start and are not
     in effect. `is_unwritable`: our database accepts no changes. `seconds_since_sync`: since its last sync run ended;
-    None: it does not say. `health`: what `/health/ready` replied; empty if it did not in time.
+    None: it does not say. `roles_problem`: why it does not know, or give, roles on Discord. `health`: what
+    `/health/ready` replied; empty if it did not in time.
     """
 
     address: str
@@ -227,6 +238,7 @@ class RunningDaemon:
     is_state_lost: bool = False
     is_unwritable: bool = False
     seconds_since_sync: float | None = None
+    roles_problem: str = ""
     health: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from peewee import Database, fn
+from peewee import Database, Select, fn
 
 from regsvc.auth.rate_limits import DurableLimits, LimitCheck, LockedWindows, SharedLimits, in_total, limits_of
 from regsvc.core.addresses import Caller
@@ -17,7 +17,7 @@ from regsvc.core.clock import SKEW, Clock, is_over
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import MailUnavailable, RateLimited
 from regsvc.core.units import RateLimit
-from regsvc.database.models import AWAITS_REVIEW, Installation, User
+from regsvc.database.models import ASKS_TO_STAY, AWAITS_REVIEW, Installation, User
 from regsvc.notifications.outbox import Outbox
 
 UserMail = Literal[
@@ -48,6 +48,7 @@ UserMail = Literal[
     "membership_ended",
     "membership_ending",
     "membership_renewed",
+    "membership_declined",
     "account_deleted",
 ]
 """Mails to a user, at the address on record."""
@@ -191,6 +192,14 @@ def total_of(budget: Budget, limits: Sequence[RateLimit]) -> SharedLimits:
     return in_total(f"{budget}.total", limits)
 
 
+def _find_newest() -> tuple[int | None, datetime | None]:
+    """Return the highest id of those who await review, and when a member last asked to stay, with one statement."""
+    pending = User.select(fn.MAX(User.id)).where(AWAITS_REVIEW)
+    asked = User.select(fn.MAX(User.stay_asked_at)).where(ASKS_TO_STAY)
+    [(newest, asked_at)] = Select(columns=[pending, asked]).bind(User._meta.database).tuples()
+    return newest, User.stay_asked_at.python_value(asked_at)
+
+
 class AdminDigest:
     """Periodic mail to admins. Its state is in the database, so a restart or a second daemon never sends one twice."""
 
@@ -221,13 +230,13 @@ class AdminDigest:
             return 0
         with self._database.atomic():
             installation: Installation = Installation.get()
-            newest: int | None = User.select(fn.MAX(User.id)).where(AWAITS_REVIEW).scalar()
-            if newest is None:
+            newest, asked_at = _find_newest()
+            if newest is None and asked_at is None:
                 return 0
-            has_new = newest > (installation.digested_user_id or 0) or self._is_answered(installation)
+            has_new = (newest or 0) > (installation.digested_user_id or 0) or self._is_answered(installation, asked_at)
             if not (has_new and self._is_due(installation.digested_at)) and not self._is_reminder_due(installation):
                 return 0
-            if not self._record(installation, newest):
+            if not self._record(installation, newest or 0):
                 return 0
             self.tell("digest")
         self._mail_queue.wake_all()
@@ -251,9 +260,11 @@ class AdminDigest:
         waits_long = User.select().where(AWAITS_REVIEW, is_long_ago).exists()
         return waits_long and is_over(installation.digested_at, self._remind_after, now)
 
-    def _is_answered(self, installation: Installation) -> bool:
-        """Return whether an applicant answered a question after the last digest."""
+    def _is_answered(self, installation: Installation, asked_at: datetime | None) -> bool:
+        """Return whether an applicant answered a question after the last digest, or a member asked to stay."""
         last_at = installation.digested_at
+        if asked_at is not None and (last_at is None or asked_at > last_at):
+            return True
         return last_at is not None and User.select().where(AWAITS_REVIEW, User.answered_at > last_at).exists()
 
     def _record(self, installation: Installation, newest: int) -> bool:

@@ -59,15 +59,16 @@ from regsvc.notifications.delivery import Drop
 _NAMES_ALONE: Final = (
     *("already_registered", "received", "ban_ended", "ban_ended_set_password", "ban_ended_unapproved"),
     *("totp_enabled", "totp_disabled", "totp_reset", "token_made", "chat_code_made", "password_link_made"),
-    "account_deleted",
+    *("account_deleted", "membership_declined"),
 )
 _WITH_REASON: Final = "approved", "approved_new_password", "unbanned", "unbanned_set_password", "reopened", "deleted"
 MAILS: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(_NAMES_ALONE, frozenset({"username"})),
     **dict.fromkeys(_WITH_REASON, frozenset({"username", "reason"})),
+    "approved": frozenset({"username", "reason", "until"}),
     "verification_code": frozenset({"code", "minutes"}),
     "unlink_code": frozenset({"username", "code", "minutes"}),
-    "approved_set_password": frozenset({"username", "reason", "days"}),
+    "approved_set_password": frozenset({"username", "reason", "days", "until"}),
     "rejected": frozenset({"username", "reason", "again", "name"}),
     "banned": frozenset({"username", "reason", "until"}),
     "asked": frozenset({"username", "question", "until"}),
@@ -356,28 +357,19 @@ _DECISIONS: Final = (
 )
 _ABOUT_ACCOUNT: Final = (
     *("reopened", "ban_ended_unapproved", "totp_enabled", "totp_disabled", "totp_reset", "token_made"),
-    *("chat_code_made", "password_link_made", "membership_ended", "membership_ending", "decision_undone"),
+    *("chat_code_made", "password_link_made", "membership_ended", "membership_ending", "membership_declined"),
+    "decision_undone",
 )
 _OF_MEMBERSHIP: Final = ("membership_ended", "membership_ending", "membership_renewed")
 _PAGES: Final[Mapping[str, str]] = {
     **dict.fromkeys(_ABOUT_ACCOUNT, "/account"),
-    "already_registered": FORGOT_PASSWORD_PATH,
-    "approved": "/server",
-    "approved_new_password": FORGOT_PASSWORD_PATH,
+    **dict.fromkeys(("approved", "unbanned", "ban_ended", "membership_renewed"), "/server"),
+    **dict.fromkeys(("already_registered", "approved_new_password", "unbanned_set_password"), FORGOT_PASSWORD_PATH),
+    **dict.fromkeys(("ban_ended_set_password", "password_changed"), FORGOT_PASSWORD_PATH),
+    **dict.fromkeys(("banned", "deleted", "email_changed", "account_deleted", "mail_test"), "/"),
     "rejected": "/register",
-    "banned": "/",
-    "unbanned": "/server",
-    "unbanned_set_password": FORGOT_PASSWORD_PATH,
-    "ban_ended": "/server",
-    "ban_ended_set_password": FORGOT_PASSWORD_PATH,
-    "deleted": "/",
-    "password_changed": FORGOT_PASSWORD_PATH,
-    "email_changed": "/",
-    "membership_renewed": "/server",
-    "account_deleted": "/",
     "digest": "/admin#queue",
     "registration_paused": "/admin#queue",
-    "mail_test": "/",
 }
 """The page that each mail leads to.
 
@@ -597,7 +589,9 @@ class MailRenderer:
         return _Content({"username": user.username, "link": link}, (token,))
 
     def _approved(self, mail: OutboxEntry) -> _Content:
-        return _Content({"username": _get_user(mail).username, "reason": self._reason(mail, _get_review(mail))})
+        user, reason = _get_user(mail), self._reason(mail, _get_review(mail))
+        until = None if user.member_until is None else self._moment(user.member_until, mail)
+        return _Content({"username": user.username, "reason": reason, "until": until})
 
     def _approved_set_password(self, mail: OutboxEntry) -> _Content:
         approved = self._approved(mail)
@@ -670,16 +664,19 @@ class MailRenderer:
         return _Content({"username": username, "link": link, "minutes": minutes}, (token,))
 
     def _digest(self, mail: OutboxEntry) -> _Content:
-        """List the users who await review now; those reviewed meanwhile are left out."""
-        waiting = User.select().where(models.AWAITS_REVIEW)
-        count = waiting.count()
-        listed = list(waiting.order_by(User.id).limit(_MAX_LISTED))
+        """List the users who await review now, or ask to stay; those decided on meanwhile are left out."""
+        waiting = [User.select().where(models.AWAITS_REVIEW).order_by(User.id)]
+        if self.config().membership.renew == "ask":
+            waiting.append(User.select().where(models.ASKS_TO_STAY).order_by(User.stay_asked_at, User.id))
+        count = sum(each.count() for each in waiting)
+        listed = [user for each in waiting for user in each.limit(_MAX_LISTED)][:_MAX_LISTED]
         if not listed:
             raise Drop("no user awaits review any more")
+        since = [(user.username, user.stay_asked_at or user.created_at) for user in listed]
         return _Content(
             {
                 "count": str(count),
-                "names": "\n".join(f"{user.username} · {self._moment(user.created_at, mail)}" for user in listed),
+                "names": "\n".join(f"{name} · {self._moment(at, mail)}" for name, at in since),
                 "more": str(count - len(listed)) if count > len(listed) else None,
             }
         )

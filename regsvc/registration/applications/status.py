@@ -28,9 +28,8 @@ from regsvc.core.rights import Permission
 from regsvc.core.shapes import Moment, Output, Username
 from regsvc.core.shared_lookup import SharedLookup
 from regsvc.database.audit import AUTOMATIC, SYNC
-from regsvc.database.bulk import MAX_COUNT
 from regsvc.database.engine import Worker
-from regsvc.database.models import APPROVED, AWAITS_REVIEW, PENDING, Review, SyncRecord, User
+from regsvc.database.models import APPROVED, AWAITS_REVIEW, IS_ASKED, PENDING, Review, SyncRecord, User
 from regsvc.http.live_streams import EVENT_STREAM, LiveStream, LiveStreams, send_events
 from regsvc.http.messages import (
     ANSWER_BY,
@@ -54,6 +53,7 @@ from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import needs_password
 from regsvc.users.user_details import AnsweredQuestion, AskedFields
 from regsvc.users.user_list import waiting_for
+from regsvc.users.user_query import count_users, has_membership
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
@@ -138,6 +138,10 @@ class OverviewReply(Reply, frozen=True, kw_only=True):
 
     waiting: Annotated[Count | None, Meta(description="Users who wait for the team; null: very many.")]
     asked: Annotated[Count | None, Meta(description="Users who have to answer a question first; null: very many.")]
+    ending_this_week: Annotated[
+        Count | None, Meta(description="Users whose membership ends within a week; null: very many.")
+    ]
+    stay_asked: Annotated[Count | None, Meta(description="Users who asked to stay; null: very many.")]
     oldest: Annotated[Username | None, Meta(description="Who has waited longest for the team.")]
     oldest_since: Annotated[Moment | None, Meta(description="When they registered.")]
     usual_seconds: Annotated[
@@ -176,14 +180,18 @@ class Applications:
 
     def overview(self) -> OverviewReply:
         """Return the review queue in figures, each from an index. Blocking: for a worker thread."""
-        oldest = find_oldest()
+        oldest, now = find_oldest(), self._now()
+        states = has_membership("ending", now), has_membership("asked", now)
+        waiting, asked, ending, stay_asked = count_users(AWAITS_REVIEW, IS_ASKED, *states)
         return OverviewReply(
-            waiting=_count_pending(is_asked=False),
-            asked=_count_pending(is_asked=True),
+            waiting=waiting,
+            asked=asked,
+            ending_this_week=ending,
+            stay_asked=stay_asked,
             oldest=None if oldest is None else oldest.username,
             oldest_since=None if oldest is None else oldest.created_at,
             usual_seconds=self._usual_wait.find_seconds(),
-            decided=count_decided(self._now(), self._live.current.server.zone),
+            decided=count_decided(now, self._live.current.server.zone),
         )
 
     def _load(self, tokens: Sequence[str]) -> Mapping[str, ApplicationReply]:
@@ -237,13 +245,6 @@ def find_oldest() -> User | None:
     first = waiting.select(fn.MIN(waiting.created_at)).where(is_waiting)
     found = User.select(User.username, User.created_at).where(AWAITS_REVIEW, User.created_at == first)
     return found.order_by(User.id).first()  # type: ignore[no-any-return]
-
-
-def _count_pending(*, is_asked: bool) -> int | None:
-    """Return how many users wait for the team, or have to answer first; None: more than `MAX_COUNT`."""
-    some = User.select(User.id).where(User.status == PENDING, User.is_asked == is_asked).limit(MAX_COUNT + 1)
-    count = User.select(fn.COUNT(1)).from_(some.alias("some")).scalar()
-    return count if count <= MAX_COUNT else None
 
 
 def count_decided(now: datetime, zone: tzinfo | None) -> tuple[DecidedFields, ...] | None:

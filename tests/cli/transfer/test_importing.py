@@ -2,6 +2,7 @@
 
 import csv
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from plugin_bridge.hashers.password_hasher import HASHERS
 from regsvc.cli.command_line import parse
 from regsvc.cli.data import run_data_command
 from regsvc.database.models import OutboxEntry, User
-from tests.support.services import ServiceHarness
+from regsvc.users.membership import Term
+from tests.support.services import OLIVIA, ServiceHarness
 
 Captured = pytest.CaptureFixture[str]
 
@@ -301,3 +303,33 @@ def test_a_list_that_is_broken_further_down_is_told_with_its_line(
 def test_a_file_that_is_not_there_is_explained(services: ServiceHarness, tmp_path: Path, capsys: Captured) -> None:
     assert run(services, "import", str(tmp_path / "users.csv")) == 1
     assert "cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.every_database
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_membership_that_has_ended_lets_nobody_in_after_a_move(
+    services: ServiceHarness, tmp_path: Path, capsys: Captured, form: str
+) -> None:
+    """Alice's ended, Bob's has a month to go, Carol's date came in a file that another program wrote."""
+    for name in ("Alice", "Bob"):
+        services.approved(name)
+    for name, days in (("Alice", 30), ("Bob", 60)):
+        term = Term(duration=timedelta(days=days))
+        services.app.worker.run_here(services.app.membership_changes.set, name, term, OLIVIA)
+    services.clock.advance(days=31)
+    services.sync()
+    file = tmp_path / f"users.{form}"
+    assert run(services, "export", "--format", form, "--with-hashes", "--output", str(file)) == 0
+    kept = {name: services.user(name).__data__ for name in ("Alice", "Bob")}
+    User.delete().execute()
+    services.sync(allow_mass_changes=True)
+    assert run(services, "import", str(file)) == 0, capsys.readouterr()
+    hashed = HASHERS["SHA256"].hash("carols-secret", "Carol").hash
+    file.write_text(f"username,status,member_until,hash,algorithm\nCarol,approved,2020-01-01,{hashed},SHA256\n")
+    assert run(services, "import", "--format", "csv", str(file)) == 0, capsys.readouterr()
+    services.sync()
+    columns = ("member_until", "applied_until", "ended_because", "ended_at", "renewed_at")
+    for name, before in kept.items():
+        assert {it: services.user(name).__data__[it] for it in columns} == {it: before[it] for it in columns}
+    assert [services.user(name).access for name in ("Alice", "Bob", "Carol")] == ["ended", "approved", "ended"]
+    assert [services.plugin(name) for name in ("alice", "bob", "carol")] == ["absent", "synced", "absent"]

@@ -28,8 +28,9 @@ KILLED = -9
 
 
 def reconcile(place: Daemon, run: Run, *names: str) -> None:
-    """Users with a history; Mallory is banned."""
+    """Users with a history; Mallory is banned, and the membership has ended."""
     banned = {"status": "banned", "reason": "griefing — 破坏", "ban_expires_at": "2131-01-01T00:00:00Z"}
+    banned |= {"member_until": "2031-01-01", "ended_because": "idle", "ended_at": "2030-01-01T00:00:00.123Z"}
     users = [user(name) for name in names] + [user("Mallory") | banned]
     file = place.directory / "users.json"
     file.write_text(json.dumps(users), "utf-8")

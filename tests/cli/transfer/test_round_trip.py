@@ -77,6 +77,20 @@ accounts = st.builds(
 )
 
 
+memberships = st.builds(
+    lambda until, ended, renewed_at, stay_asked_at: {
+        "member_until": until if ended[0] is not None or until is None else until.replace(year=9000),
+        "ended_because": ended[0],
+        "ended_at": ended[1],
+        "renewed_at": renewed_at,
+        "stay_asked_at": stay_asked_at,
+    },
+    st.none() | moments,
+    st.just((None, None)) | st.tuples(st.sampled_from(["date", "idle", "role"]), moments),
+    *(st.none() | moments, st.none() | moments),
+).map(lambda columns: columns | {"applied_until": columns["member_until"]})
+
+
 @dataclass(frozen=True)
 class Somebody:
     """A user as the services can make them, or as an older version has left them."""
@@ -125,7 +139,11 @@ def somebody(draw: st.DrawFn, number: int, name: str) -> Somebody:
         "ban_expires_at": draw(st.none() | moments) if status == BANNED else None,
         "may_reapply": draw(st.booleans()),
         "last_login_at": draw(st.none() | moments),
+        "member_for": draw(st.sampled_from([None, "30 days", "1 hour"])),
+        **dict.fromkeys(("member_until", "applied_until", "ended_because", "ended_at", "renewed_at", "stay_asked_at")),
     }
+    if "approved" in (status, row["banned_from"]):
+        row |= draw(memberships)
     account = draw(st.none() | accounts)
     chat = account and ChatAccount(**(asdict(account) | {"id": f"{number}{account.id}"[:255]}))
     return Somebody(row, chat, draw(st.none() | results))

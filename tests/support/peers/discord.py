@@ -22,13 +22,21 @@ from tests.support.peers.http_peer import HttpPeer, body_of, headers_of
 TOKEN = "the-token-of-the-bot-on-discord"
 GUILD, CHANNEL, APPLICATION = "4000000000000000001", "4000000000000000002", "4000000000000000003"
 BOT, ROLE = "4000000000000000004", "4000000000000000005"
+SUPPORTER, PLAYER = "4000000000000000006", "4000000000000000007"
+"""Roles of the guild below the bot's."""
 WAIT = 60.0
 MESSAGE_FIELDS = {"content", "embeds", "components", "allowed_mentions", "nonce", "enforce_nonce", "flags"}
 _PATH = re.compile(r"/channels/(\d+)/messages(?:/(\d+))?")
+_MEMBER = re.compile(rf"/guilds/{GUILD}/members/(\d+)(?:/roles/(\d+))?")
+Answer = tuple[int, dict[str, str], Any]
+"""Status, headers, and a body: JSON, or bytes as they are."""
 
 
 class Discord(HttpPeer):
     """Keeps messages as people see them, by id: the newest body of each; `sent` has all requests in order.
+
+    Of its guild it keeps the members, with their roles. How they are looked at and changed, and the codes of refusals,
+    was read in the documentation: resources/guild, topics/opcodes-and-status-codes, topics/rate-limits.
 
     An interaction by a button, or by a form that it opened, has the message (read in the documentation: `message`).
     """
@@ -49,6 +57,15 @@ class Discord(HttpPeer):
         """Number of next requests that are carried out and answered as if they were not."""
         self.closed_doors: set[str] = set()
         """People who take no messages from the bot."""
+        self.members: dict[str, set[str]] = {}
+        """Roles of the guild's members but the bot, by account."""
+        self.bots_rights = (1 << 11) + (1 << 14) + (1 << 28)
+        self.bots_position = 9
+        self.emojis: list[dict[str, Any]] = []
+        self.faults: dict[str, Answer] = {}
+        """Answers to all requests whose path begins so, in place of what is true."""
+        self.looks: list[str] = []
+        """Requests about the guild, in order: "GET /guilds/…"."""
         self._nonces: dict[str, str] = {}
         self._about: dict[str, str] = {}
         """The message whose button was pressed, by what the button and its form are named."""
@@ -135,7 +152,8 @@ class Discord(HttpPeer):
 
     def _handler_class(self) -> type[BaseHTTPRequestHandler]:
         handler = super()._handler_class()
-        handler.do_PATCH = lambda request: self.respond(request)  # type: ignore[attr-defined]
+        for method in ("PATCH", "PUT", "DELETE"):
+            setattr(handler, f"do_{method}", lambda request: self.respond(request))
         return handler
 
     def respond(self, handler: BaseHTTPRequestHandler) -> None:
@@ -146,7 +164,7 @@ class Discord(HttpPeer):
                 self.lost_replies -= 1
                 status, headers, reply = 429, {"Retry-After": "0.3", "X-RateLimit-Scope": "shared"}, {"code": 0}
             self._news.notify_all()
-        content = json.dumps(reply).encode()
+        content = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
         handler.send_response_only(status)
         for name, value in {"Content-Type": "application/json", "Content-Length": str(len(content)), **headers}.items():
             handler.send_header(name, value)
@@ -161,6 +179,13 @@ class Discord(HttpPeer):
             return 200, {}, {}
         if headers.get("authorization") != f"Bot {TOKEN}" or not headers["user-agent"].startswith("DiscordBot ("):
             return 401, {}, {"message": "401: Unauthorized", "code": 0}
+        if handler.path.startswith("/guilds/"):
+            self.looks.append(f"{method} {handler.path}")
+            fault = next((it for start, it in self.faults.items() if handler.path.startswith(start)), None)
+            if fault is not None:
+                return fault
+            if found := _MEMBER.fullmatch(handler.path):
+                return self._member(method, *found.groups())
         if method == "GET":
             return self._show(handler.path)
         self.sent.append((method, handler.path, body))
@@ -185,14 +210,40 @@ class Discord(HttpPeer):
                 "interactions_endpoint_url": self.endpoint,
             },
             f"/channels/{CHANNEL}": {"id": CHANNEL, "guild_id": GUILD, "permission_overwrites": self.overwrites},
-            f"/guilds/{GUILD}/members/{BOT}": {"user": {"id": BOT}, "roles": [ROLE]},
-            f"/guilds/{GUILD}/roles": [
-                {"id": GUILD, "permissions": str(1 << 10)},
-                {"id": ROLE, "permissions": str((1 << 11) + (1 << 14))},
-            ],
+            "/users/@me": {"id": BOT},
+            f"/guilds/{GUILD}": self._guild(),
+            f"/guilds/{GUILD}?with_counts=true": {
+                **self._guild(),
+                "approximate_member_count": len(self.members) + 1,
+            },
+            f"/guilds/{GUILD}/roles": self._roles(),
         }.get(path)
         date = {"Date": formatdate(time.time() + self.clock_step, usegmt=True)}
-        return (404, date, {"message": "Unknown Channel", "code": 10003}) if shown is None else (200, date, shown)
+        if shown is None:
+            return 404, date, {"message": "Unknown", "code": 10004 if path.startswith("/guilds/") else 10003}
+        return 200, date, shown
+
+    def _guild(self) -> dict[str, Any]:
+        return {"id": GUILD, "roles": self._roles(), "emojis": self.emojis}
+
+    def _roles(self) -> list[dict[str, Any]]:
+        return [
+            {"id": GUILD, "permissions": str(1 << 10), "position": 0},
+            {"id": ROLE, "permissions": str(self.bots_rights), "position": self.bots_position},
+            {"id": SUPPORTER, "permissions": "0", "position": 2},
+            {"id": PLAYER, "permissions": "0", "position": 3},
+        ]
+
+    def _member(self, method: str, account: str, role: str | None) -> Answer:
+        roles = {ROLE} if account == BOT else self.members.get(account)
+        if roles is None:
+            return 404, {}, {"message": "Unknown Member", "code": 10007}
+        if role is None:
+            return 200, {}, {"user": {"id": account, "username": "someone"}, "roles": sorted(roles)}
+        if not self.bots_rights & (1 << 28 | 1 << 3) or self.bots_position <= 3:
+            return 403, {}, {"message": "Missing Permissions", "code": 50013}
+        (roles.add if method == "PUT" else roles.discard)(role)
+        return 204, {}, b""
 
     def _keep(self, channel: str, message_id: str | None, body: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
         if message_id is not None and message_id not in self.messages:

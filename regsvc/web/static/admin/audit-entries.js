@@ -54,7 +54,15 @@ export function renderDetail(action, detail) {
   if (SYNC_ACTIONS.includes(action)) {
     return describeCounts(detail);
   }
-  const { reason, reviews: _reviews, entries: _entries, review: _review, ...others } = detail; // ids are for programs
+  // for programs: ids, and what an undo gives back
+  const {
+    reason,
+    reviews: _reviews,
+    entries: _entries,
+    review: _review,
+    membershipBefore: _before,
+    ...others
+  } = detail;
   const facts = Object.entries(others).map(([name, value]) => `${factName(name)}: ${formatValue(name, value)}`);
   return [
     Boolean(reason) && make("span", { class: "user-text" }, String(reason)),

@@ -3,6 +3,7 @@
 import { button, make, replaceContent, uniqueId } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
+import { actionName } from "./audit-entries.js";
 import { labelFor } from "./phrases.js";
 import { sendChange } from "./send-change.js";
 
@@ -43,7 +44,11 @@ export function askUndo({ api }, operator, reload) {
         dialog.close();
         await sendChange(() => api.post("admin/undo", asked), reload);
       };
-      replaceContent(planned, renderPlan(reply), reply.undone > 0 && button(t("undo_now"), undo, "danger"));
+      replaceContent(
+        planned,
+        renderPlan(reply),
+        (reply.undone > 0 || Object.keys(reply.ended).length > 0) && button(t("undo_now"), undo, "danger"),
+      );
     },
     onRefusal: ({ message }) => {
       replaceContent(planned, make("p", { class: "error" }, message)); // a notice would be behind the dialog
@@ -72,7 +77,7 @@ export function askUndo({ api }, operator, reload) {
 }
 
 /** @param {UndoReply} reply */
-function renderPlan({ message = "", kept, users }) {
+function renderPlan({ message = "", kept, users, ended, stays }) {
   const lines = users.map(({ username, statusBefore, status, roleBefore, role, link, kept: why, keptBy }) => {
     const changes = [
       status && `${labelFor("status", statusBefore ?? "")} → ${labelFor("status", status)}`,
@@ -85,6 +90,18 @@ function renderPlan({ message = "", kept, users }) {
   return [
     make("p", {}, message),
     kept > 0 && make("p", {}, t("undo_kept", { count: kept })),
+    renderCounts("undo_ended", ended, (kind) => labelFor("fact", kind)),
+    renderCounts("undo_stays", stays, actionName),
     make("ul", { class: "lines" }, lines),
   ];
+}
+
+/**
+ * @param {string} key
+ * @param {Record<string, number>} counts
+ * @param {(name: string) => string} nameOf
+ */
+function renderCounts(key, counts, nameOf) {
+  const what = Object.entries(counts).map(([name, count]) => `${nameOf(name)}: ${count}`);
+  return what.length > 0 && make("p", {}, t(key, { what: what.join(" · ") }));
 }
