@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help venv run test test-all torture simulate fuzz cluster lint format sample modules promise bench bench-sync heard pictures dist dist-test fresh-test lock
+.PHONY: help venv run test test-all torture simulate fuzz mutants cluster lint format sample modules promise bench bench-sync heard pictures dist dist-test fresh-test lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -54,6 +54,10 @@ fuzz: $(STAMP)  ## sends 20,000 requests made of the API's own description (SEED
 	@sh tests/install_system_packages.sh
 	@echo "SEED=$(SEED)"
 	COMPANION_FUZZ_REQUESTS=20000 TMPDIR=$(TEST_TMPDIR) COMPANION_TEST_SEED=$(SEED) $(PY) -m pytest $(PYTEST_ARGS) tests/fuzz
+
+# Nobody waits for it: an idle machine needs a quarter of an hour.
+mutants: $(STAMP)  ## changes the rules that decide who gets in: a test must fail for each change (FILES="sync/rules gates")
+	TMPDIR=$(TEST_TMPDIR) nice -n 19 $(PY) -m tests.mutants $(FILES)
 
 # One after the other on the same three nodes: a node that fails in one story would disturb another.
 STORIES ?= $(filter-out %/__init__.py %/conftest.py,$(wildcard tests/cluster/*.py))

@@ -1,4 +1,4 @@
-"""Read-only access to the game server's own files, `ops.json` and `server.properties`.
+"""Read-only access to the game server's own files: `ops.json`, `server.properties`, and when players were saved.
 
 Only regular files are read: a host may name a pipe, which would be waited for without end.
 """
@@ -210,15 +210,17 @@ def find_last_saves(world: Path, uuids: Iterable[str]) -> dict[str, datetime] | 
     """Return when these players' data was last saved, by UUID; without those whom the world does not know.
 
     The game saves it as a player leaves, and of all who are online every few minutes: `playerdata/<uuid>.dat` of the
-    world's folder (read in the game's source, `PlayerDataStorage`). None where there is no such folder: nothing is
-    known. Blocking.
+    world's folder (read in the game's source, `PlayerDataStorage`). None where there is no such folder, or it cannot be
+    read: nothing is known then, not that nobody plays. Blocking.
     """
     folder, found = world / "playerdata", dict[str, datetime]()
-    if not folder.is_dir():
+    try:
+        (folder / "..").stat()  # as to find a file in it, this needs the right to look into the folder
+        for uuid in uuids:
+            with suppress(FileNotFoundError):
+                found[uuid] = datetime.fromtimestamp((folder / f"{uuid}.dat").stat().st_mtime, UTC)
+    except OSError:
         return None
-    for uuid in uuids:
-        with suppress(OSError):
-            found[uuid] = datetime.fromtimestamp((folder / f"{uuid}.dat").stat().st_mtime, UTC)
     return found
 
 

@@ -71,6 +71,7 @@ class DecisionResult:
     status: str | None
     warnings: tuple[str, ...] = ()
     status_before: str | None = None
+    has_ended: bool = False
 
 
 @dataclass(frozen=True)

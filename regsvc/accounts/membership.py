@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
@@ -68,7 +69,7 @@ class MembershipChanges:
     def ask_to_stay(self, username: str, text: str) -> None:
         """Note that a member asks to stay; a text is kept as a note, which the team reads.
 
-        Raises `UserNotFound`, `CannotAskToStay` and `TooManyNotes`.
+        Raises `UserNotFound` and `CannotAskToStay`.
         """
 
         def work(locked: AccountForUpdate) -> None:
@@ -82,7 +83,8 @@ class MembershipChanges:
                 raise errors.CannotAskToStay("asked")
             Memberships(self.decisions.transitions).ask_to_stay(user, by)
             if text.strip():
-                self.notes.add(user.username, text, by)
+                with suppress(errors.TooManyNotes):  # how much the team wrote is not theirs to know: they have asked
+                    self.notes.add(user.username, text, by)
             locked.take_user()
 
         self.access.change(name_key(username), work)
@@ -188,7 +190,7 @@ async def set_membership(
     return await apply(call, mails, request, partial(call.run, decide), "membership_set")
 
 
-@ROUTES.add("POST", "/api/user/membership/ask", USER, errors.CannotAskToStay, errors.TooManyNotes)
+@ROUTES.add("POST", "/api/user/membership/ask", USER, errors.CannotAskToStay)
 async def ask_to_stay(
     call: Call,
     changes: MembershipChanges,

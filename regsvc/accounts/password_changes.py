@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from peewee import Database, IntegrityError
 
 from regsvc.accounts.access import AccountAccess, AccountForUpdate
@@ -37,12 +37,13 @@ from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
-from regsvc.database.models import Link, User
-from regsvc.http.messages import Email, MessageReply, Password, Reply, Status, Warnings, to_reply
+from regsvc.database.models import ENDED, Link, User
+from regsvc.http.messages import HAS_ENDED, Email, MessageReply, Password, Reply, Status, Warnings, to_reply
 from regsvc.http.route import PUBLIC, USER, Routes
 from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.credential_rules import CredentialRules, claim, find_holder
+from regsvc.users.gates import access_of
 from regsvc.users.password_notices import PasswordNotices, Place
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class PasswordChanges:
             locked.intended = self.reconciler.request_password_write(locked.account)
             if user.email_key != before:
                 locked.intended |= self.reconciler.clear_email_conflict(locked.account)
-            return DecisionResult(username, user.status, tuple(warnings))
+            return DecisionResult(username, user.status, tuple(warnings), has_ended=access_of(user) == ENDED)
 
         result, warnings = self.access.change(name_key(username), work, reconciles_first=True, if_missing=refusal)
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
@@ -344,6 +345,7 @@ class ResetPasswordReply(Reply, frozen=True, kw_only=True):
 
     username: Username
     status: Status
+    has_ended: Annotated[bool, HAS_ENDED] | UnsetType = UNSET
     warnings: Warnings
 
 
@@ -394,6 +396,7 @@ async def reset_password(
         message=call.message("password_set"),
         username=decided.username,
         status=decided.status,
+        has_ended=decided.has_ended or UNSET,
         warnings=decided.warnings,
     )
 

@@ -28,6 +28,7 @@ from regsvc.http.messages import (
     ANSWER_BY,
     ANSWERS_WITH,
     CAN_BE_MAILED,
+    HAS_ENDED,
     REAPPLY_AT,
     Email,
     NameQuery,
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
-
-
-HAS_ENDED: Final = Meta(description="True: the user is approved, but the membership has ended.", examples=[True])
 
 
 class NameStatusFields(Output, frozen=True, kw_only=True):

@@ -31,7 +31,11 @@ class ListRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """All that is known of one name. `status` (or `ENDED`) None: it has no user; `username` is the list's spelling."""
+    """All that is known of one name.
+
+    `status` is the user's access, which is `ENDED` where the membership has ended; None: the name has no user, and
+    `username` is the list's spelling.
+    """
 
     key: str
     username: str

@@ -414,7 +414,8 @@ class App:
         decided = self.access, self.decisions, self.notes
         self.membership_changes = MembershipChanges(*decided, self.limits, self.live, now)
         place = self.context.properties_files[""], self._config.game.directory
-        self.membership_watch = MembershipWatch(database, self._players, *place, self.mail_queue, self.live, now)
+        reminded = self.mail_queue, self.team
+        self.membership_watch = MembershipWatch(database, self._players, *place, *reminded, self.live, now)
         limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
         self.checker = PasswordChecker(
             worker, self.reconciler, self.known_clients, self.hashing, limits, self.audit, self.second_factors, now
@@ -577,6 +578,7 @@ class App:
         self.undo = Undo(self._database, self.team, self.access, *done, now)
         self.lost_rights = LostRights(self.team_roles, operators, self.live, now)
         self.sync.before_run, self.sync.after_run = self._prepare_run, self._remind
+        self.sync.before_plan = self.membership_watch.look
         find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code
         self.users = UserList(
             self.context.is_operator,

@@ -198,6 +198,8 @@ ANSWER_BY: Final = Meta(description="Until when to answer the team's question: w
 
 CAN_BE_MAILED: Final = Meta(description="Whether mails about the user, such as decisions, have an address to go to.")
 
+HAS_ENDED: Final = Meta(description="True: the user is approved, but the membership has ended.", examples=[True])
+
 REAPPLY_AT: Final = Meta(description="When the name of a rejected user can be registered again, until then.")
 
 Points = Annotated[int, Meta(ge=0, examples=[60])]

@@ -223,7 +223,10 @@ class RconQueue:
         return not unkicked
 
     def list_unkicked(self, username: str, regdate: int) -> dict[str, bool]:
-        """Return the servers on which no kick for this row is done, and whether one is enqueued; RCON is on there."""
+        """Return, of the servers whose RCON is on, those without a kick that is done for this row.
+
+        The value of each is whether a kick is enqueued.
+        """
         servers = self._servers()
         if not servers:
             return {}

@@ -12,6 +12,7 @@ from regsvc.config.sections import Config
 from regsvc.core.addresses import public_game_address
 from regsvc.core.i18n import Translations
 from regsvc.core.shapes import Moment, Output
+from regsvc.core.units import format_duration
 from regsvc.http.messages import Language, to_reply
 from regsvc.http.route import PUBLIC, Routes, SentAs
 from regsvc.notifications.mail.queue import MailQueue
@@ -134,6 +135,13 @@ class PublicConfigFields(Output, frozen=True, kw_only=True):
     questionnaire: QuestionnaireConfigFields
     chat: ChatConfigFields
     bedrock: BedrockConfigFields
+    member_for: (
+        Annotated[
+            str,
+            Meta(description="How long an approval lets users play that says nothing else.", examples=["30 days"]),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 USERNAME_REGEX_WITHOUT_AUTHME = "^[a-zA-Z0-9_]{3,16}$"
@@ -190,6 +198,7 @@ class PublicConfig:
                 enabled=bool(config.chat.platform), required=config.chat.required, platform=config.chat.platform or None
             ),
             bedrock=to_reply(BedrockConfigFields, config.bedrock),
+            member_for=UNSET if config.membership.ends is None else format_duration(config.membership.ends),
         )
 
     @property

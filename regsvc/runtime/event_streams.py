@@ -66,6 +66,7 @@ EVENT_NAMES: Final[Mapping[str, str]] = {
     "user.asked": "user_asked",
     "user.question_answered": "user_question_answered",
     "user.answer_judged": "user_answer_judged",
+    **{f"membership.{it}": "user_membership_changed" for it in ("set", "ended", "renewed", "asked", "declined")},
     "sync.run": SYNC_FINISHED,
     "allowlist.run": SYNC_FINISHED,
 }
@@ -432,9 +433,9 @@ async def stream_events(call: Call, events: EventStreams) -> None:
 
     Events are `user_registered`, `user_approved`, `user_rejected`, `user_banned`, `user_unbanned`, `user_reopened`,
     `user_deleted`, `user_undone`, `user_answers_changed`, `user_note_added`, `user_asked`, `user_question_answered`,
-    `user_answer_judged` (`username`, current `status`, `at`, `by`) and `sync_finished` (its counts, `at`, `by`);
-    `data` is JSON. A comment is sent every 20 seconds. `Last-Event-ID` replays missed events, up to a limit; an event
-    may then arrive twice. The stream ends with the session.
+    `user_answer_judged`, `user_membership_changed` (`username`, current `status`, `at`, `by`) and `sync_finished` (its
+    counts, `at`, `by`); `data` is JSON. A comment is sent every 20 seconds. `Last-Event-ID` replays missed events, up
+    to a limit; an event may then arrive twice. The stream ends with the session.
     """
     last = call.request.headers.get("Last-Event-ID", "").strip()  # none at a first visit, or another server's
     async with events.listen(call.require_admin(), int(last) if _ID.fullmatch(last) else None) as stream:

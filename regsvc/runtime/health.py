@@ -158,10 +158,10 @@ class HealthStatus:
 
 @dataclass(frozen=True)
 class WaitingCounts:
-    """Numbers of pending users, of memberships that end within a week, and of players whose address differs from their
-    user's until an admin decides.
+    """Numbers of pending users, memberships that end within a week, and other work that waits.
 
-    `listed`: users by their state on the game's allowlist, without those who are as they should be.
+    `disputed_players`: those whose address differs from their user's until an admin decides. `listed`: users by their
+    state on the game's allowlist, without those who are as they should be.
     """
 
     pending_users: int

@@ -41,6 +41,9 @@ class Scope:
     """Whether a row counts as removed even if the whole table is empty."""
     has_players: bool = True
     """Whether AuthMe's table can be read; if not, only what does not need it is done."""
+    ends_memberships: bool = False
+    """Whether memberships end that are due, although guarded actions are not postponed: a sync run, which asks the
+    mass-change guard first, ends them, and no change of one account."""
     is_told_before: bool = False
     """Whether what precedes an account's first guarded action is left out of its result."""
 
@@ -245,9 +248,9 @@ class Page:
 
     def _due(self, accounts: Sequence[Account]) -> list[Case]:
         """Decide on the accounts, and return those with an action that may be applied now."""
-        cases = []
+        cases, may_end = [], self._scope.is_guarded or self._scope.ends_memberships
         for account in accounts:
-            action = decide(account, self._policy)
+            action = decide(account, self._policy, may_end=may_end)
             if action is None and account.key not in self.results:
                 continue
             self.results[account.key].account = account

@@ -19,7 +19,7 @@ from regsvc.database.audit import SilentAudit
 from regsvc.database.models import PRESENT, User
 from regsvc.sync.effects import Effects, SyncContext, apply_in_memory, find_real_emails
 from regsvc.sync.pages import ReconcileResult, Scope
-from regsvc.sync.reconciler import EVERYTHING, Reconciler
+from regsvc.sync.reconciler import FULL_SCOPE, Reconciler
 from regsvc.sync.records import USER_COLUMNS, Account, AccountLoader, SyncValues, UserRecord
 from regsvc.users.credential_rules import Claimant, grant_unverified
 from regsvc.users.membership import Memberships, PlannedMemberships
@@ -202,7 +202,7 @@ class PlannedReconciler(Reconciler):
         super().__init__(planned, reconciler._live, reconciler._operators)
         self.loader, self.unstored, self.for_list = self._planned_loader, planned.unstored, for_list
 
-    def reconcile_many(self, accounts: Collection[Account], scope: Scope = EVERYTHING) -> dict[str, ReconcileResult]:
+    def reconcile_many(self, accounts: Collection[Account], scope: Scope = FULL_SCOPE) -> dict[str, ReconcileResult]:
         self._planned_loader.forget()
         return super().reconcile_many(accounts, scope)
 

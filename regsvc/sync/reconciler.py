@@ -42,7 +42,7 @@ from regsvc.sync.rules import decide, find_new_hash, has_conflict, password_for_
 log = logging.getLogger(__name__)
 
 _HASH_UNKNOWN: Final = "the password hash is unknown, since it was too long to store with the lock"
-EVERYTHING: Final = Scope()
+FULL_SCOPE: Final = Scope()
 
 
 class Reconciler:
@@ -107,7 +107,7 @@ class Reconciler:
 
     def is_due(self, account: Account) -> bool:
         """Return whether an action other than a guarded one is due."""
-        action = decide(account, self.policy)
+        action = decide(account, self.policy, may_end=False)
         return action is not None and not action.is_guarded
 
     def reconcile(self, key: str, *, may_adopt: bool = True, is_guarded: bool = False) -> ReconcileResult:
@@ -121,7 +121,7 @@ class Reconciler:
         page = Page(self._context, self.loader, self.policy, scope)
         return page.reconcile([account]).get(key) or ReconcileResult(account)
 
-    def reconcile_many(self, accounts: Collection[Account], scope: Scope = EVERYTHING) -> dict[str, ReconcileResult]:
+    def reconcile_many(self, accounts: Collection[Account], scope: Scope = FULL_SCOPE) -> dict[str, ReconcileResult]:
         """Reconcile accounts loaded without locks, and return the results as `Page.reconcile` does."""
         return Page(self._context, self.loader, self.policy, scope).reconcile(list(accounts))
 
@@ -137,7 +137,7 @@ class Reconciler:
         try:
             if account.is_player_known and self._context.players.shares_transactions:
                 with self._context.database.atomic():
-                    page = Page(self._context, self.loader, self.policy, EVERYTHING)
+                    page = Page(self._context, self.loader, self.policy, FULL_SCOPE)
                     return page.reconcile_locked(account, intended)
         except PlayersUnavailable:
             self._context.write([(account, intended)])
@@ -161,7 +161,7 @@ class Reconciler:
             if not account.is_player_known:  # AuthMe's table may be back
                 return self.reconcile(account.key)
             wanted = apply_in_memory(account, intended, self._context.now())
-            page = Page(self._context, self.loader, self.policy, EVERYTHING)
+            page = Page(self._context, self.loader, self.policy, FULL_SCOPE)
             return page.reconcile([wanted]).get(account.key) or ReconcileResult(wanted)
         except (OperationalError, InternalError) as error:
             if not is_retryable(error):
@@ -291,7 +291,7 @@ class Reconciler:
         """Return whether another player registered the user's name in the game; the row need not be locked yet."""
         if account.player is None or account.sync_record is None:
             return False
-        action = decide(account, self.policy)
+        action = decide(account, self.policy, may_end=False)
         return account.sync_record.plugin_state == "returned" or (
             isinstance(action, Lock) and action.reason == "returned"
         )

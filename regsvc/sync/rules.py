@@ -102,14 +102,13 @@ def _merge_email(user: UserRecord, base: SyncValues, player: PlayerRow, policy: 
     user_changed = not _same_email(ours, last_email)
     if not user.is_email_verified:
         return Merge(player, takes_email=theirs) if player_changed else None
-    if user_changed and not player_changed and has_conflict(base, "email"):
+    if not player_changed and has_conflict(base, "email"):
         return None  # reported once: the base moved to the game's value, so that ours looks changed
     if user_changed and (not player_changed or policy == "companion"):
         conflicts = (Conflict("email", "companion"),) if player_changed else ()
         return Merge(player, to_player={"email": ours}, conflicts=conflicts)
-    if player_changed:  # the game does not verify e-mails: our verified one stays
-        return Merge(player, conflicts=(Conflict("email", "both", "unproven"),))
-    return None
+    # the game does not verify e-mails: our verified one stays
+    return Merge(player, conflicts=(Conflict("email", "both", "unproven"),))
 
 
 def has_conflict(base: SyncValues, field: str) -> bool:
@@ -149,8 +148,11 @@ LOCKED_EARLIER = "locked by an earlier installation"
 """Reason of the ban that a player is adopted with whose row already bears our lock."""
 
 
-def decide(account: Account, policy: Policy) -> SyncAction | None:
-    """Return the next action for this name, or None when both sides are in sync."""
+def decide(account: Account, policy: Policy, *, may_end: bool = True) -> SyncAction | None:
+    """Return the next action for this name, or None when both sides are in sync.
+
+    `may_end`: whether a membership that is due may end; if not, the rest is decided as if it were not due.
+    """
     user = account.user
     if user is None:
         return _without_user(account, policy) if account.is_player_known else None
@@ -163,7 +165,7 @@ def decide(account: Account, policy: Policy) -> SyncAction | None:
     if user.status == BANNED and user.ban_expires_at and user.ban_expires_at <= account.now:
         return EndBan(_request_if_approved(user.status_without_ban, account, policy))
     changed = _change_membership(account, user, policy)
-    if changed is not None:
+    if changed is not None and (may_end or not isinstance(changed, EndMembership)):
         return changed
     if not policy.is_bridge_on or not account.is_player_known:
         return None
@@ -201,7 +203,7 @@ def _change_membership(account: Account, user: UserRecord, policy: Policy) -> Sy
 
 
 def _is_idle(account: Account, policy: Policy) -> bool:
-    """Return whether nothing says that the player is in the game, or plays again, or that nobody knows."""
+    """Return whether idleness ends memberships, and the player is known not to be logged in."""
     if policy.idle is None or (policy.is_bridge_on and not account.is_player_known):
         return False
     player = account.player

@@ -24,7 +24,7 @@ from regsvc.core.progress import Progress
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import Audit
 from regsvc.database.engine import is_retryable, is_unreachable, waited_for_lock
-from regsvc.database.models import PRESENT, SyncRecord, User
+from regsvc.database.models import APPROVED, PRESENT, SyncRecord, User
 from regsvc.sync.actions import (
     MarkMissing,
     MarkUnverifiedMissing,
@@ -47,6 +47,7 @@ from regsvc.sync.planning import PlannedReconciler
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account, pages_of
 from regsvc.sync.report import Changes, HeldBack, RunLog, SyncReport
+from regsvc.users.gates import ROLES_EVERY
 
 
 @dataclass
@@ -133,12 +134,15 @@ _OF_USERS: Final = (ApplySqlEdit, ApplyMembershipEdit, EndMembership)
 def is_mass_change(run: SyncRun, limit: ChangeLimit) -> bool:
     """Return whether the guarded actions that wait, one for each name, are too many at once for `sync.max_changes`.
 
-    Actions on rows are compared with the number of known rows, those on users alone with the number of all users. Rows
-    that AuthMe deletes by itself do not count, however many they are, unless the table is empty. Blocking.
+    Actions on rows are compared with the number of known rows, those on users alone with the number of all users, or
+    without AuthMe of those who are approved. Rows that AuthMe deletes by itself do not count, however many they are,
+    unless the table is empty. Blocking.
     """
     kinds, unstored = list(run.waiting.values()), run.reconciler.unstored
     counted = len(kinds) - kinds.count(MarkUnverifiedMissing)
     rows = counted - sum(kind in _OF_USERS for kind in kinds)
+    if EndMembership in kinds:
+        counted += _count_ended_with_roles(run.report.started_at)
     enough = limit.min_rows_for(counted)  # no need to count further
     known = SyncRecord.select(SyncRecord.username_key).where(SyncRecord.presence == PRESENT).limit(enough).count()
     known += unstored["rows"]
@@ -146,7 +150,18 @@ def is_mass_change(run: SyncRun, limit: ChangeLimit) -> bool:
         return True
     users = SyncRecord.select(SyncRecord.username_key).where(SyncRecord.user_id.is_null(False)).limit(enough).count()
     users += unstored["users"]
+    if not run.reconciler.is_enabled:  # where there is no AuthMe, users have no sync record
+        users = User.select(User.id).where(User.status == APPROVED).limit(enough).count()
     return limit.is_exceeded_by(rows, known) or limit.is_exceeded_by(counted, max(known, users))
+
+
+def _count_ended_with_roles(now: datetime) -> int:
+    """Return how many memberships ended with a role within the time in which all members are looked at once.
+
+    They come one after the other, a few in each run, also when all have lost their roles by a mistake.
+    """
+    is_recent = User.ended_at.between(now - ROLES_EVERY, now)
+    return int(User.select(User.id).where(is_recent, User.ended_because == "role").count())
 
 
 def count_held_back(kinds: list[type[SyncAction]], limit: ChangeLimit) -> HeldBack:
@@ -401,7 +416,9 @@ class SyncRunner:
                 return
             run.reconciler = PlannedReconciler(self._reconciler)  # the plan itself goes on without what is held back
         has_players = run.report.unavailable is None
-        scope = Scope(accept_empty_table=True, has_players=has_players, is_told_before=run.is_plan)
+        scope = Scope(
+            accept_empty_table=True, has_players=has_players, ends_memberships=True, is_told_before=run.is_plan
+        )
         for keys in pages_of(list(run.waiting)):
             for key in keys:
                 del run.waiting[key]

@@ -137,8 +137,11 @@ class SyncService:
         self.on_list_finished: Callable[[ListReport], None] = lambda report: None
         """Called after a run of the allowlist that followed a decision."""
         self.before_run: Callable[[], object] = lambda: None
-        self.after_run: Callable[[SyncReport], object] = lambda report: None
         """Called before a run, on its thread."""
+        self.before_plan: Callable[[], object] = lambda: None
+        """Called before a plan, on its thread: notes what the run would find noted, so that both say the same."""
+        self.after_run: Callable[[SyncReport], object] = lambda report: None
+        """Called after the sync's own part of a run, on its thread, before the allowlist's."""
         self.last_report: SyncReport | None = None
         self._skipped = 0
         self._ran_at = time.monotonic()
@@ -212,6 +215,7 @@ class SyncService:
         return self._worker.run_here(plan, allow_mass_changes=allow_mass_changes)
 
     def _plan(self, *, allow_mass_changes: bool = False, is_full: bool = False, max_names: int = 0) -> SyncReport:
+        self.before_plan()
         options: dict[str, Any] = {"allow_mass_changes": allow_mass_changes, "max_names": max_names}
         report = self._runner.run(is_plan=True, is_full=is_full, **options)
         if self._allowlist is not None and self._allowlist.is_on():

@@ -163,7 +163,7 @@ class ChatLinks:
             raise LinkTokenInvalid
 
     def purge_expired(self) -> int:
-        """Delete unclaimed links that have expired and return their number."""
+        """Delete links that have expired, unclaimed ones and those kept until a role is taken; return their number."""
         redate(self.now(), ChatLink.linked_at)
         is_expired = ChatLink.roles_missed_at.is_null() & (ChatLink.linked_at <= self.now() - CLAIM_TIMEOUT)
         is_expired |= ChatLink.roles_missed_at <= self.now() - _RELEASED_FOR

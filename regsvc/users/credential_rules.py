@@ -183,7 +183,7 @@ def grant_unverified(
     keys = [address.key for address in wanted.values()]
     rows = select_rows(User._meta.database, User, [User.email_key, User.id], User.email_key, keys)
     holder: dict[str, object] = dict(rows)
-    for key in moved.keys() & keys if moved else ():
+    for key in moved.keys() & keys:
         holder.pop(key, None)
         if moved[key] is not None:
             holder[key] = moved[key]

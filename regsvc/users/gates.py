@@ -46,6 +46,10 @@ ENDING: Final = timedelta(days=7)
 """How long before its end a membership counts as ending."""
 
 
+ROLES_EVERY: Final = timedelta(hours=1)
+"""How often it is looked at whether a member has one of the roles that keep memberships."""
+
+
 class HasMembership(Protocol):
     """A user, as a row or a record, with what their membership follows from."""
 

@@ -14,8 +14,8 @@ from regsvc.users.transitions import BAN_ENDED, NO_MEMBERSHIP, columns_of_new_me
 class HistoryEntry:
     """An entry of a user's history: a status, a role, a membership or a password that was given; or an undo of some.
 
-    `id` is that of the review ("r7") or audit entry ("a7"); `before` and `after` are statuses, or roles. Nobody decides
-    that a membership has "ended" for `after`, or that its user "returned".
+    `id` is that of the review ("r7") or audit entry ("a7"); `before` and `after` are statuses, or roles. Of the kinds
+    "ended", where `after` is the cause, and "returned" are what became of a membership without a decision.
     """
 
     id: str
@@ -42,7 +42,10 @@ class HistoryEntry:
         return self.kind in ("status", "role", "membership")
 
     def change_membership(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what a membership became by itself: one that had ended, or whose date had not come, did not end."""
+        """Return a membership after this entry of the kind "ended" or "returned"; any other changes nothing.
+
+        One that had ended before does not end again, and none ends by a date that has not come.
+        """
         until = columns["member_until"]
         is_due = self.after != "date" or (until is not None and until <= self.at)
         if self.kind == "returned":

@@ -34,7 +34,7 @@ class Term:
 
     @property
     def has_end(self) -> bool:
-        """Whether it ends."""
+        """Whether the membership ends."""
         return self.until is not None or self.duration is not None
 
     def find_end(self, now: datetime, before: datetime | None = None) -> datetime | None:
@@ -196,7 +196,10 @@ class Memberships:
         self.renew(users, None if member_for is None else self.transitions.now() + member_for, by)
 
     def announce_restored(self, ended: Sequence[User], renewed: Sequence[User], mailed: Sequence[User]) -> None:
-        """Announce memberships that have an end again, or none, because what changed that is undone."""
+        """Announce memberships that have ended, or go on, again, since the decisions that changed them are undone.
+
+        `mailed`: users who get a mail about theirs.
+        """
         self._announce("ended", ended, is_open=False)
         self._announce("renewed", renewed, is_open=True)
         for user in mailed:

@@ -624,7 +624,10 @@ def columns_of_new_membership(until: datetime | None, moment: datetime) -> dict[
     return {**NO_MEMBERSHIP, "member_until": ends_at, "applied_until": ends_at, **begun}
 
 
-_NOTED_TIMES: Final = {"ended_at": "endedAt", "renewed_at": "renewedAt", "reminded_at": "remindedAt"} | {
+_NOTED_TIMES: Final = {
+    "ended_at": "endedAt",
+    "renewed_at": "renewedAt",
+    "reminded_at": "remindedAt",
     "applied_until": "until",
     "stay_asked_at": "stayAskedAt",
 }

@@ -241,6 +241,23 @@ def test_an_emptied_guild_waits_for_a_person(make_services: MakeServices, guild:
     assert User.select().where(User.lapse.is_null(False)).count() == 0
 
 
+@pytest.mark.every_database
+def test_an_emptied_guild_that_is_seen_member_by_member_waits_for_a_person(
+    make_services: MakeServices, guild: Discord
+) -> None:
+    services = open_place(make_services, guild, sync__max_changes="1 and 1%")
+    look(services)
+    guild.members[ALICES].clear()
+    look(services, hours=1)
+    assert look(services, minutes=10).memberships_ended == {"role": 1}
+    guild.members[BOBS].clear()
+    ChatLink.update(roles_seen_at=None).where(ChatLink.account_id == BOBS).execute()  # his turn is another one
+    look(services, minutes=5)
+    report = look(services, minutes=10)
+    assert (report.held_back is not None, ended(services)) == (True, {"Alice"})
+    assert look(services, hours=2).memberships_ended == {"role": 1}, "who is one of few"
+
+
 def test_the_team_is_kept_and_a_host_that_looks_no_more_ends_nobody(
     make_services: MakeServices, guild: Discord
 ) -> None:

@@ -1,10 +1,10 @@
 """Undo: what Mallory decided is taken back, and what others decided stays."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
@@ -386,8 +386,18 @@ def set_membership(services: ServiceHarness, by: Principal, name: str, term: Ter
     services.app.worker.run_here(services.app.membership_changes.set, name, term, by)
 
 
+WITH_ROLES: Final[Mapping[str, object]] = {
+    "chat__platform": "discord",
+    "chat__client_id": "1",
+    "chat__client_secret": "secret",
+    "chat__guild_id": "5",
+    "chat__bot_token": "token-of-the-bot",
+    "membership__role_ids": ["7"],
+}
+
+
 def test_memberships_are_as_before(make_services: MakeServices) -> None:
-    services = make_services(membership__ends="30 days")
+    services = make_services(membership__ends="30 days", **WITH_ROLES)
     names = ("Alice", "Bob", "Carol", "Dave", "Erin", "Frank")
     for name in names:
         services.approved(name)
@@ -458,7 +468,7 @@ def choose_act(services: ServiceHarness, name: str, rng: random.Random) -> Act:
 @pytest.mark.every_database
 def test_random_histories_are_as_if_eve_had_never_been(make_services: MakeServices) -> None:
     """Each user has a twin about whom nothing is decided after Bob's last decision; what ends by itself, does."""
-    services, rng = make_services(membership__ends="3 days"), random.Random(51)
+    services, rng = make_services(membership__ends="3 days", **WITH_ROLES), random.Random(51)
     pairs = [(f"First{number}", f"Twin{number}", rng.randrange(-1, 4)) for number in range(16)]
     for name in (name for first, twin, _last in pairs for name in (first, twin)):
         services.register(name)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from plugin_bridge.server.allowlist import Entry
 from plugin_bridge.server.player_uuids import offline_uuid
-from regsvc.allowlist.rules import ListChange, ListPolicy, ListRecord, Member, decide
+from regsvc.allowlist.rules import ListChange, ListPolicy, ListRecord, Member, decide, hold_back, keeps_uuid
 from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, PENDING, REJECTED, REMOVE, TAKEN_OFF
-from regsvc.users.gates import HELD_BACK, NO_PROFILE, NO_UUID, RESTART, UUID_IN_DOUBT
+from regsvc.users.gates import HELD_BACK, NO_PROFILE, NO_UUID, REFUSED, RESTART, UUID_IN_DOUBT
 
 RESPECT = ListPolicy(approves_added=True, restores=False, adopts=True, is_loaded=True, may_have_lost=False)
 STRICT = replace(RESPECT, kicks_operators=True)
@@ -159,6 +159,159 @@ def alice(
 )
 def test_the_next_change(member: Member, policy: ListPolicy, change: ListChange | None) -> None:
     assert decide(member, policy) == change
+
+
+REFUSED_ADD = ListRecord(ADD, UUID, REFUSED)
+OF_FLOODGATE = FLOODGATES.uuid
+UNLOADED = replace(RESPECT, is_loaded=False)
+
+
+@pytest.mark.parametrize(
+    ("member", "policy", "change"),
+    [
+        # a change that the server did not take is noted once; what asks nothing of the server is done
+        (alice(APPROVED, ADD, is_refused=True), RESPECT, ListChange(ADD, UUID, REFUSED)),
+        (replace(alice(is_refused=True), record=REFUSED_ADD), RESPECT, None),
+        (replace(alice(), record=REFUSED_ADD), RESPECT, ListChange(ADD, UUID, add=ENTRY)),
+        (alice(BANNED, LISTED, ENTRY, is_refused=True), RESPECT, ListChange(REMOVE, UUID, REFUSED)),
+        (
+            replace(alice(BANNED, None, ENTRY, is_refused=True), record=ListRecord(REMOVE, UUID, REFUSED)),
+            RESPECT,
+            None,
+        ),
+        (
+            replace(alice(APPROVED, is_refused=True), uuid="", record=None),
+            RESPECT,
+            ListChange(ADD, None, REFUSED),
+        ),
+        (alice(APPROVED, LISTED, is_refused=True), RESPECT, ListChange(TAKEN_OFF, UUID, is_guarded=True)),
+        (alice(APPROVED, LISTED, ENTRY, is_refused=True), RESPECT, None),
+        # nobody is approved who is no user
+        (alice(None, TAKEN_OFF, ENTRY), RESPECT, ListChange(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
+        # the server has not read a removal yet
+        (alice(BANNED, LISTED), UNLOADED, ListChange(None)),
+        (alice(BANNED, ADD), UNLOADED, ListChange(REMOVE, UUID)),
+        (replace(alice(BANNED), record=ListRecord(REMOVE)), UNLOADED, ListChange(None)),
+        (alice(APPROVED, LISTED, ENTRY), UNLOADED, None),
+        (alice(APPROVED, None, ENTRY), UNLOADED, ListChange(LISTED, UUID)),
+        # which entry an operator's own approves: the player's, on Bedrock one of Floodgate's
+        (
+            alice(PENDING, None, Entry(OTHER, "alice"), ENTRY),
+            RESPECT,
+            ListChange(LISTED, UUID, effect="approve", is_guarded=True),
+        ),
+        (
+            alice(PENDING, None, Entry(OTHER, "alice")),
+            RESPECT,
+            ListChange(ADD, UUID, effect="approve", is_guarded=True),
+        ),
+        (
+            alice(PENDING, None, ENTRY, uuid=None),
+            RESPECT,
+            ListChange(LISTED, UUID, effect="approve", is_guarded=True),
+        ),
+        # of several entries, the one in the record; of a player who has joined, the one that lets them in
+        (
+            alice(APPROVED, ADD, Entry(OTHER, "alice"), ENTRY),
+            RESPECT,
+            ListChange(LISTED, UUID),
+        ),
+        (
+            alice(APPROVED, None, Entry(OTHER, "alice"), ENTRY),
+            RESPECT,
+            ListChange(LISTED, OTHER),
+        ),
+        (
+            alice(APPROVED, None, Entry(OTHER, "alice"), ENTRY, has_joined=True),
+            RESPECT,
+            ListChange(LISTED, UUID),
+        ),
+        (
+            alice(APPROVED, None, Entry("", "Alice")),
+            RESPECT,
+            ListChange(LISTED, None),
+        ),
+        (alice(PENDING, LISTED, ENTRY, is_operator=True), STRICT, None),
+        (
+            alice(PENDING, LISTED, ENTRY, is_operator=True),
+            replace(STRICT, is_loaded=False),
+            None,
+        ),
+        (
+            alice(PENDING, ADD, ENTRY, is_operator=True),
+            STRICT,
+            ListChange(LISTED, UUID),
+        ),
+        # why it is not known changes; the UUID in the record stays
+        (
+            replace(alice(), record=ListRecord(ADD, UUID, NO_PROFILE)),
+            replace(RESPECT, unknown=UUID_IN_DOUBT),
+            ListChange(ADD, UUID, UUID_IN_DOUBT),
+        ),
+        (
+            replace(alice(), record=ListRecord(ADD, UUID, UUID_IN_DOUBT)),
+            replace(RESPECT, unknown=UUID_IN_DOUBT),
+            None,
+        ),
+        (
+            replace(alice(uuid=None), record=ListRecord(ADD, None, NO_UUID)),
+            replace(RESPECT, unknown=NO_PROFILE),
+            ListChange(ADD, None, NO_PROFILE),
+        ),
+    ],
+)
+def test_each_condition_alone_changes_what_is_done(
+    member: Member, policy: ListPolicy, change: ListChange | None
+) -> None:
+    assert decide(member, policy) == change
+
+
+def test_what_nobody_said_is_not_so() -> None:
+    plain = Member("alice", "Alice", APPROVED, None, (), UUID)
+    flags = (plain.has_joined, plain.is_refused, plain.is_on_bedrock, plain.is_operator, plain.may_be_old)
+    assert not any(flags)
+    policy = ListPolicy(approves_added=False, restores=False, adopts=False, is_loaded=True, may_have_lost=False)
+    assert (policy.unknown, policy.kicks_operators, ListChange(None).is_guarded) == (NO_UUID, False, False)
+
+
+@pytest.mark.parametrize(
+    ("known", "joined", "expected"),
+    [
+        (ACCOUNT, STRANGER, True),
+        (OF_FLOODGATE, "00000000-0000-0000-0009-01f64f65c7c4", True),
+        (UUID, OTHER, False),
+        (ACCOUNT, UUID, False),
+        (UUID, ACCOUNT, False),
+        (ACCOUNT, OF_FLOODGATE, False),
+        (None, ACCOUNT, False),
+        (ACCOUNT, None, False),
+        (ACCOUNT, "", False),
+        (None, None, False),
+    ],
+)
+def test_an_account_keeps_its_uuid_although_another_one_has_joined(
+    known: str | None, joined: str | None, expected: bool
+) -> None:
+    assert keeps_uuid(known, joined) is expected
+
+
+@pytest.mark.parametrize(
+    ("record", "change", "note"),
+    [
+        (None, ListChange(ADD, UUID, add=ENTRY, is_guarded=True), ListChange(ADD, UUID, HELD_BACK)),
+        (ListRecord(ADD, UUID), ListChange(ADD, UUID, add=ENTRY, is_guarded=True), ListChange(ADD, UUID, HELD_BACK)),
+        (HELD_ADD, ListChange(ADD, UUID, add=ENTRY, is_guarded=True), None),
+        (None, ListChange(TAKEN_OFF, UUID, is_guarded=True), ListChange(LISTED, UUID, HELD_BACK)),
+        (None, ListChange(REMOVE, UUID, remove=(ENTRY,)), ListChange(REMOVE, UUID, HELD_BACK)),
+        (None, ListChange(None, UUID), ListChange(REMOVE, UUID, HELD_BACK)),
+        (None, ListChange(LISTED, UUID, effect="approve", is_guarded=True), None),
+        (None, ListChange(LISTED, UUID, effect="adopt"), ListChange(LISTED, UUID, HELD_BACK)),
+    ],
+)
+def test_what_waits_for_a_person_is_noted_once(
+    record: ListRecord | None, change: ListChange, note: ListChange | None
+) -> None:
+    assert hold_back(replace(alice(), record=record), change) == note
 
 
 NAMES = ("Alice", "bob", "Carla", "dave")

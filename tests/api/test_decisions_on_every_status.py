@@ -74,6 +74,8 @@ def test_a_legal_decision_has_one_effect_and_one_entry(stack: Stack, transition:
     made = stack.audits(person)[: -len(entries)]
     [entry] = [it for it in made if it["action"] != "sync.player_locked"]
     assert (entry["action"], entry["operator"], entry["ip"]) == (ACTIONS[transition], "Olivia", "127.0.0.1")
+    has_ended = status == "approved" and transition == "reopen"  # what an undo gives back
+    assert bool(entry["detail"].pop("membershipBefore", None)) is has_ended
     assert entry["detail"] == {"statusBefore": status, "reason": "because"}
     assert stack.sync()["errors"] == []
     assert stack.status(person) == (None if target == "deleted" else target)

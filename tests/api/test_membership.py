@@ -11,7 +11,7 @@ from tests.support.daemon import Reply
 from tests.support.each import assert_each
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import OPERATOR, MakeStack, Person, Stack
+from tests.support.stack import OPERATOR, MakeStack, Person, Stack, find_link_token
 
 DAY = 86_400_000
 
@@ -123,10 +123,14 @@ def test_ends_are_shown_and_found(stack: Stack) -> None:
     assert (figures["endingThisWeek"], figures["stayAsked"]) == (1, 0)
     public = stack.get("/api/user/status", {"username": carol.name}).json["data"]
     assert public == {"registered": True, "username": carol.name, "status": "approved", "hasEnded": True}
+    assert "hasEnded" not in stack.get("/api/user/status", {"username": bob.name}).json["data"]
     own = stack.get("/api/user/status", {"username": carol.name}, token=stack.user_token(carol)).json["data"]
     assert (own["membership"]["state"], own["membership"]["endedAt"] is None) == ("ended", False)
     why = stack.get("/api/admin/user/why", {"username": carol.name}, token=stack.olivia()).json
     assert why["answer"]["code"] == "ended_role"
+    link = stack.post("/api/admin/user/password-link", {"username": carol.name}, token=stack.olivia()).json["link"]
+    reset = {"token": find_link_token(link), "newPassword": "carols-next-secret"}
+    assert stack.post("/api/password/reset", reset).json["hasEnded"] is True
 
 
 # POST /api/user/membership/ask: who is to go asks to stay, and the team decides.

@@ -1,5 +1,6 @@
 """The public config, and the languages there are."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -15,6 +16,7 @@ from regsvc.config.sections import (
     CaptchaSection,
     ChatSection,
     Config,
+    MembershipSection,
     QuestionnaireSection,
     RegistrationSection,
 )
@@ -163,6 +165,12 @@ def test_the_list_of_domains_is_told_only_if_there_is_one() -> None:
     assert payload["emailDomainWhitelist"] == ["example.org"]
     assert payload["enableEmailDomainWhitelist"] is True
     assert payload["enableEmailAliasLimit"] is True
+
+
+def test_how_long_an_approval_lasts_is_told_only_if_it_ends() -> None:
+    payload = ask(make_features(Config(membership=MembershipSection(ends=timedelta(days=30)))))
+    assert payload["memberFor"] == "30 days"
+    assert "memberFor" not in ask(make_features(Config()))
 
 
 def test_what_else_a_registration_needs() -> None:

@@ -3,24 +3,219 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 import pytest
+from peewee import Database
 
-from regsvc.auth.entitlement import Origin, Principal
-from regsvc.core.errors import ProtectedOperator, Refusal
-from regsvc.core.rights import Permission
+from regsvc.auth.entitlement import (
+    Entitlements,
+    MakerState,
+    Origin,
+    Principal,
+    find_active_token,
+    find_cause,
+    find_rights,
+    require_active_token,
+)
+from regsvc.core.errors import ProtectedOperator, Refusal, Unauthorized
+from regsvc.core.rights import EVERYTHING, NO_RIGHTS, Permission, Rights
+from regsvc.core.rights import Team as Rule
 from regsvc.database.audit import Actor
-from regsvc.database.models import Invitation, Link, Token, User
+from regsvc.database.models import Invitation, Link, Review, Token, User
 from regsvc.users.transitions import DecisionDetails
+from tests.support.database_fixtures import MakeUser
+from tests.support.manual_clock import ManualClock
 from tests.support.services import CALLER, OLIVIA, PASSWORD, MakeServices, ServiceHarness
 
 pytestmark = pytest.mark.every_database
 
 MONA = "Mona"
 DAY = timedelta(days=1)
+
+
+MADE_AT = datetime(2031, 5, 4, tzinfo=UTC)
+NOW = MADE_AT + DAY
+TICK = timedelta(milliseconds=1)
+BAN = Permission.USERS_BAN
+MODERATOR = Rights(frozenset({BAN}), 2)
+
+
+@pytest.mark.parametrize(
+    ("origin", "state", "asked", "cause"),
+    [
+        ({}, {}, {}, None),
+        ({}, {}, {"permission": None}, None),
+        # its time is over: from that moment on
+        ({}, {}, {"ends_at": NOW + TICK}, None),
+        ({}, {}, {"ends_at": NOW}, "expired"),
+        # its maker may not do it any more
+        ({}, {"rights": NO_RIGHTS}, {}, "not_in_team"),
+        ({}, {"rights": NO_RIGHTS}, {"permission": None}, "not_in_team"),
+        ({}, {}, {"permission": Permission.TEAM_MANAGE}, "not_in_team"),
+        # a decision ended it, and a later approval does not revive it; what was made after that works
+        ({}, {"lost_at": MADE_AT - TICK}, {}, None),
+        ({}, {"lost_at": MADE_AT}, {}, "not_in_team"),
+        ({}, {"lost_at": NOW}, {}, "not_in_team"),
+        # a second factor is required today
+        ({}, {"needs_second_factor": True}, {}, "second_factor"),
+        ({"has_second_factor": True}, {"needs_second_factor": True}, {}, None),
+        ({"has_second_factor": True}, {}, {}, None),
+        # the token that made it has ended
+        ({"token_id": 7}, {"is_token_active": False}, {}, "token_ended"),
+        ({"token_id": 7}, {}, {}, None),
+        # the user for whom it is has a rank: below its maker's, and not for a bot at all
+        ({}, {}, {"target_rank": 1}, None),
+        ({}, {}, {"target_rank": 2}, "target_has_rank"),
+        ({}, {}, {"target_rank": 3}, "target_has_rank"),
+        ({"token_id": 7}, {}, {"target_rank": 1}, "target_has_rank"),
+        # a player's rank is 0, and nobody's target is below that: also a maker without one may act on them
+        ({"token_id": 7}, {"rights": Rights(frozenset({BAN}), 0)}, {"target_rank": 0}, None),
+    ],
+)
+def test_each_condition_alone_ends_what_was_made(
+    origin: dict[str, Any], state: dict[str, Any], asked: dict[str, Any], cause: str | None
+) -> None:
+    made = Origin("mona", MADE_AT, **origin)
+    permission = asked.pop("permission", BAN)
+    found = find_cause(made, permission, MakerState(**{"rights": MODERATOR} | state), NOW, **asked)
+    assert found == cause
+
+
+# --- what the rule needs of the database ---
+
+LEVELS = {"Otto": (3, 3), "Held": (0, 3)}
+"""Levels of operators, and those that AuthMe may hold at its login prompt."""
+
+
+@pytest.fixture
+def entitlements(our_database: Database, clock: ManualClock) -> Entitlements:
+    team = Rule(
+        lambda name: LEVELS.get(name, (0, 0))[0],
+        lambda name: LEVELS.get(name, (0, 0))[1],
+        lambda rights: rights.is_operator,
+    )
+    return Entitlements(team, clock)
+
+
+def make_token(clock: ManualClock, name: str, **columns: Any) -> int:
+    made = Token.create(
+        name=name, public_part=name, hash="", permissions="", maker="Mona", created_at=clock(), **columns
+    )
+    return int(made.id)
+
+
+def make_review(clock: ManualClock, after: str | None, name: str = "mona", **passed: float) -> None:
+    Review.create(
+        user_id=1,
+        username=name,
+        username_key=name,
+        transition="ban",
+        status_before="approved",
+        status_after=after,
+        operator="Olivia",
+        reviewed_at=clock() - timedelta(**passed),
+    )
+
+
+def test_the_state_of_a_maker(entitlements: Entitlements, clock: ManualClock, make_user: MakeUser) -> None:
+    make_user("Mona", status="approved", role="moderator")
+    make_user("Otto", status="approved")
+    make_user("Held", status="approved")
+    make_user("Bert", status="banned", role="moderator")
+
+    def state(maker: str | None, *, is_kept: bool = False) -> tuple[int, bool]:
+        found = entitlements.state_of(Origin(maker, clock()), is_kept=is_kept)
+        assert (found.lost_at, found.is_token_active) == (None, True)
+        return found.rights.rank, found.needs_second_factor
+
+    assert entitlements.state_of(Origin("held", clock())).rights == NO_RIGHTS
+    assert state(None) == (EVERYTHING.rank, False)
+    assert state("mona") == (2, False)
+    assert state("otto") == (5, True)
+    assert state("held") == (0, False)
+    assert state("held", is_kept=True) == (5, True)
+    assert state("bert") == state("bert", is_kept=True) == state("nobody") == (0, False)
+
+
+def test_a_decision_since_then_ends_what_was_made(
+    entitlements: Entitlements, clock: ManualClock, make_user: MakeUser
+) -> None:
+    make_user("Mona", status="approved", role="moderator")
+    origin = Origin("mona", clock())
+    make_review(clock, "banned", seconds=1)
+    make_review(clock, "approved", seconds=-9)
+    make_review(clock, None, "alice")
+    assert entitlements.state_of(origin).lost_at is None
+    make_review(clock, None)
+    assert entitlements.state_of(origin).lost_at == clock()
+    make_review(clock, "pending", seconds=-5)
+    make_review(clock, "rejected", seconds=-2)
+    assert entitlements.state_of(origin).lost_at == clock() + timedelta(seconds=5)
+
+
+def test_a_token_works_until_it_is_revoked_or_expires(
+    entitlements: Entitlements, clock: ManualClock, make_user: MakeUser
+) -> None:
+    make_user("Mona", status="approved", role="moderator")
+    works = [make_token(clock, "lasting"), make_token(clock, "living", expires_at=clock() + timedelta(seconds=1))]
+    ended = [
+        make_token(clock, "revoked", revoked_at=clock()),
+        make_token(clock, "expired", expires_at=clock()),
+        works[1] + 99,
+    ]
+    for token in works:
+        found = find_active_token(token, clock())
+        assert found is not None
+        assert found.id == token
+        require_active_token(token, clock())
+    for token in ended:
+        assert find_active_token(token, clock()) is None
+        with pytest.raises(Unauthorized):
+            require_active_token(token, clock())
+    require_active_token(None, clock())
+    for maker in ("mona", None):
+        for token in works:
+            assert entitlements.state_of(Origin(maker, clock(), token_id=token)).is_token_active
+        assert not entitlements.state_of(Origin(maker, clock(), token_id=ended[0])).is_token_active
+
+
+def test_the_rule_is_asked_with_the_rank_of_the_user_for_whom_a_link_is(
+    entitlements: Entitlements, clock: ManualClock, make_user: MakeUser
+) -> None:
+    make_user("Mona", status="approved", role="moderator")
+    alice = make_user("Alice")
+    rita, mia = make_user("Rita", role="reviewer"), make_user("Mia", role="moderator")
+    origin = Origin("mona", clock())
+    find = entitlements.find_cause
+    assert find(origin, BAN) is None
+    assert find(Origin("mona", clock(), token_id=make_token(clock, "bot")), BAN) is None
+    assert find(origin, BAN, target=alice) is find(origin, BAN, target=rita) is None
+    assert find(origin, BAN, target=mia) == "target_has_rank"
+    assert find(origin, BAN, ends_at=clock()) == "expired"
+    assert find(origin, Permission.TEAM_MANAGE) == "not_in_team"
+    make_user("Held", status="approved")
+    assert find(Origin("held", clock(), has_second_factor=True), BAN) == "not_in_team"
+    assert find(Origin("held", clock(), has_second_factor=True), BAN, is_kept=True) is None
+    assert find(Origin("held", clock()), BAN, is_kept=True) == "second_factor"
+
+
+def test_the_rights_of_a_name(entitlements: Entitlements, make_user: MakeUser) -> None:
+    make_user("Mona", status="approved", role="moderator")
+    assert find_rights(entitlements.team, "MONA").rank == 2
+    assert find_rights(entitlements.team, "nobody") == NO_RIGHTS
+
+
+def test_the_origin_of_what_a_principal_makes() -> None:
+    person = Principal(Actor("Mona"), MODERATOR, "Mona", has_second_factor=True)
+    bot = Principal(Actor("bot (Mona)"), MODERATOR, "Mona", NOW, 7)
+    assert person.origin(NOW) == Origin("mona", NOW, has_second_factor=True)
+    assert bot.origin(NOW) == Origin("mona", NOW, has_second_factor=False, token_id=7)
+    assert Principal(Actor("companion"), EVERYTHING).origin(NOW) == Origin(None, NOW)
+    assert (bot.is_token, person.is_token) == (True, False)
+    person.require_current()
 
 
 @dataclass

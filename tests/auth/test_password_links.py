@@ -1,11 +1,14 @@
 """Mailed links that set a password."""
 
+from datetime import timedelta
+
 import pytest
 from peewee import Database
 
-from regsvc.auth.password_links import PasswordLinks
-from regsvc.core.errors import ResetTokenInvalid
-from regsvc.database.models import User
+from regsvc.auth.entitlement import Origin
+from regsvc.auth.password_links import PasswordLinks, link_address, proves_address
+from regsvc.core.errors import ResetTokenInvalid, Unauthorized
+from regsvc.database.models import Link, Token, User
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.mail_parts import MailHarness
 from tests.support.manual_clock import ManualClock
@@ -128,3 +131,99 @@ def test_the_expired_are_purged(links: PasswordLinks, alice: User, clock: Manual
     clock.advance(hours=1)
     assert links.purge_expired() == 1
     assert links.find(welcome) is not None
+
+
+# --- links that are handed over ---
+
+
+def test_a_link_that_is_handed_over_lives_for_an_hour_and_proves_no_address(
+    links: PasswordLinks, alice: User, make_user: MakeUser, clock: ManualClock
+) -> None:
+    make_user("Olivia", status="approved")
+    origin = Origin("olivia", clock(), has_second_factor=True)
+    mailed = issue(links, alice)
+    first = links.token_of(links.issue_for_handover(alice.id, "Olivia", origin, None))
+    made = links.issue_for_handover(alice.id, "Olivia", origin, clock() + timedelta(hours=2))
+    assert (made.issued_by, made.maker, made.token_id, made.has_second_factor) == ("olivia", "Olivia", None, True)
+    token = links.token_of(made)
+    User.update(email_key="new@example.org").where(User.id == alice.id).execute()
+    found = links.find(token)
+    assert found is not None
+    assert not proves_address(found)
+    assert links.find(first) is None, "a later one ends it"
+    assert links.find(mailed) is None, "her address is another one by now"
+    assert Link.select().where(Link.redeemed_at.is_null()).count() == 2
+    clock.advance(minutes=59, seconds=59)
+    assert links.find(token) is not None
+    clock.advance(seconds=1)
+    assert links.find(token) is None
+
+
+def test_a_link_ends_with_the_token_that_made_it_and_with_its_maker(
+    links: PasswordLinks, alice: User, make_user: MakeUser, clock: ManualClock
+) -> None:
+    olivia = make_user("Olivia", status="approved")
+    columns = {"name": "bot", "public_part": "bot", "hash": "", "permissions": "", "maker": "Olivia"}
+    bot = Token.create(**columns, created_at=clock(), expires_at=clock() + timedelta(minutes=5))
+    origin = Origin("olivia", clock(), token_id=bot.id)
+    token = links.token_of(links.issue_for_handover(alice.id, "bot (Olivia)", origin, bot.expires_at))
+    assert links.find(token) is not None
+    User.update(status="banned").where(User.id == olivia.id).execute()
+    assert links.find(token) is None
+    User.update(status="approved").where(User.id == olivia.id).execute()
+    clock.advance(minutes=4, seconds=59)
+    assert links.find(token) is not None
+    clock.advance(seconds=1)
+    assert links.find(token) is None
+    with pytest.raises(Unauthorized):
+        links.issue_for_handover(alice.id, "bot (Olivia)", origin, bot.expires_at)
+    command_line = links.issue_for_handover(alice.id, "companion", Origin(None, clock()), None)
+    assert links.find(links.token_of(command_line)) is not None
+
+
+def test_what_a_member_handed_over_is_listed_and_ended(
+    links: PasswordLinks, alice: User, make_user: MakeUser, clock: ManualClock
+) -> None:
+    make_user("Olivia", status="approved")
+    bob = make_user("Bob")
+    issue(links, alice)
+    links.issue_for_handover(alice.id, "companion", Origin(None, clock()), None)
+    theirs = links.issue_for_handover(bob.id, "Mona", Origin("mona", clock()), None)
+    hers = links.issue_for_handover(bob.id, "Olivia", Origin("olivia", clock()), None)
+    assert links.find_by_id(theirs.id) is None, "one at a time"
+    carol = make_user("Carol")
+    theirs = links.issue_for_handover(carol.id, "Mona", Origin("mona", clock()), None)
+    listed = [(it.id, it.owner, it.label, it.cause) for it in links.list_open()]
+    assert sorted(listed) == [(hers.id, "olivia", "Bob", None), (theirs.id, "mona", "Carol", "not_in_team")]
+    assert [it.id for it in links.list_open("olivia")] == [hers.id]
+    links.end([hers.id])
+    assert [it.id for it in links.list_open()] == [theirs.id]
+    clock.advance(hours=1)
+    assert list(links.list_open()) == []
+
+
+def test_a_mailed_link_proves_the_address_and_has_its_token_in_the_fragment(links: PasswordLinks, alice: User) -> None:
+    found = links.find(issue(links, alice))
+    assert found is not None
+    assert proves_address(found)
+    assert (found.user.username, found.undoes) == ("Alice", False)
+    assert link_address("https://example.org", "1.x") == "https://example.org/set-password#token=1.x"
+
+
+def test_an_undo_is_prolonged_and_not_made_twice(links: PasswordLinks, alice: User, clock: ManualClock) -> None:
+    address = str(alice.email_key)
+    for _change in range(2):
+        links.issue_undo(alice.id, address)
+        clock.advance(days=2)
+    assert Link.select().count() == 1
+    undo = links.find_undo(alice.id, address)
+    assert undo is not None
+    assert undo.purpose == "reset"
+    clock.advance(days=1)
+    assert links.find_undo(alice.id, address) is None, "it is over"
+    links.issue_undo(alice.id, address)
+    assert Link.select().count() == 2
+    again = links.find_undo(alice.id, address)
+    assert again is not None
+    issue(links, alice)
+    assert links.find_by_id(again.id) is not None, "a later link of another kind leaves it alone"

@@ -300,3 +300,99 @@ def test_the_dead_are_purged(codes: VerificationCodes, clock: ManualClock) -> No
     living = issue(codes, BOB)
     assert codes.purge_expired() == 1
     assert is_right(codes, BOB, "register", living, CALLER)
+
+
+# --- a request that is repeated, since its reply was lost ---
+
+
+def found(codes: VerificationCodes, given: CodeOrProof, email_key: str = ALICE, purpose: str = "register") -> bool:
+    """Whether the redemption is found, by the client that asked."""
+    return codes.find_redemption(email_key, purpose, given, CALLER) is not None  # type: ignore[arg-type]
+
+
+def test_a_redemption_is_found_for_an_hour_by_the_right_code(codes: VerificationCodes, clock: ManualClock) -> None:
+    code = issue(codes)
+    assert not found(codes, CodeOrProof(code)), "it is active"
+    redeem(codes, ALICE, CodeOrProof(code), CALLER)
+    redeemed_at = codes.find_redemption(ALICE, "register", CodeOrProof(code), CALLER)
+    assert redeemed_at == clock()
+    assert not found(codes, CodeOrProof(other_than(code)))
+    assert not found(codes, CodeOrProof())
+    assert not found(codes, CodeOrProof(code), BOB)
+    assert not found(codes, CodeOrProof(code), purpose="change_email")
+    clock.advance(minutes=59, seconds=59)
+    assert found(codes, CodeOrProof(code))
+    clock.advance(seconds=1)
+    assert not found(codes, CodeOrProof(code))
+
+
+def test_a_redemption_is_found_by_the_proof_of_its_address(codes: VerificationCodes, clock: ManualClock) -> None:
+    proof = CodeOrProof(proof=codes.prove(ALICE, "register", issue(codes), CALLER))
+    issue(codes, BOB)
+    assert not found(codes, proof), "it is active"
+    redeem(codes, ALICE, proof, CALLER)
+    assert found(codes, proof)
+    assert not found(codes, proof, BOB)
+    assert not found(codes, proof, purpose="change_email")
+    assert not found(codes, CodeOrProof(proof=f"{proof.proof}0"))
+    assert not found(codes, CodeOrProof(proof="9.x.9"))
+    clock.advance(minutes=60)
+    assert not found(codes, proof)
+
+
+def test_no_redemption_is_found_of_a_code_that_expired_unused(codes: VerificationCodes, clock: ManualClock) -> None:
+    code = issue(codes)
+    clock.advance(minutes=16)
+    assert not found(codes, CodeOrProof(code))
+    assert not found(codes, CodeOrProof(other_than(code)))
+    assert tries() == 1, "as if it had been redeemed"
+
+
+def test_the_moment_of_the_effect_is_that_of_the_redemption(codes: VerificationCodes, clock: ManualClock) -> None:
+    code, started_at = issue(codes), clock()
+    row = codes.check(ALICE, "register", CodeOrProof(code), CALLER)
+    clock.advance(seconds=3)
+    codes.redeem(row, CodeOrProof(code), CALLER, at=started_at)
+    assert codes.find_redemption(ALICE, "register", CodeOrProof(code), CALLER) == started_at
+
+
+def test_who_requested_a_code_last_is_remembered(codes: VerificationCodes, clock: ManualClock) -> None:
+    assert not codes.was_requested_by(ALICE, "register", CALLER)
+    issue(codes)
+    assert codes.was_requested_by(ALICE, "register", CALLER)
+    assert not codes.was_requested_by(ALICE, "register", MALLORY)
+    assert not codes.was_requested_by(ALICE, "change_email", CALLER)
+    codes.issue(ALICE, "register", MALLORY)
+    assert not codes.was_requested_by(ALICE, "register", CALLER)
+    clock.advance(minutes=16)
+    assert codes.was_requested_by(ALICE, "register", MALLORY)
+
+
+def test_a_code_is_typed_with_spaces_around_it(codes: VerificationCodes) -> None:
+    code = issue(codes)
+    assert is_right(codes, ALICE, "register", f" {code}\n", CALLER)
+
+
+def test_who_unlinks_is_not_told_that_the_tries_are_used_up(codes: VerificationCodes) -> None:
+    """They type a name; names without an address would share their tries."""
+    for _attempt in range(6):
+        with pytest.raises(InvalidCode) as refused:
+            codes.check(ALICE, "unlink", CodeOrProof("123456"), CALLER)
+        assert refused.value.facts.get("fault") is None
+
+
+def test_a_new_code_gives_the_client_its_own_tries_again_and_no_sooner(codes: VerificationCodes) -> None:
+    def faults(number: int) -> list[object]:
+        told = []
+        for _ in range(number):
+            with pytest.raises(InvalidCode) as refused:
+                codes.check(ALICE, "register", CodeOrProof("1"), CALLER)
+            told.append(refused.value.facts.get("fault"))
+        return told
+
+    issue(codes)
+    assert faults(3) == [None] * 3
+    issue(codes)
+    assert faults(2) == [None, "tries_used"]
+    issue(codes)
+    assert faults(5) == [None] * 4 + ["tries_used"]

@@ -37,7 +37,7 @@ OF_THE_BROWSER = {"combobox", "Date", "DateTime", "image", "textbox", "spinbutto
 """What is within them is the browser's, or told by their name or value."""
 
 # seconds without a change, after which a page is written down, or is not as it is known
-SETTLED = 2
+SETTLED = 3
 GIVEN_UP = 15
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)[a-z]*"

@@ -16,6 +16,7 @@ from tests.support.stack import NO_LIMIT, Person, Stack
 Take = Callable[..., None]
 
 A_MOMENT = 1000  # milliseconds; what is shown after a key is loaded then
+READ = 2000  # milliseconds, after which a text for screen readers alone is gone
 
 QUESTIONS = """
 [[question]]
@@ -90,7 +91,7 @@ def review_queue(page: Page, stack: Stack, take: Take) -> None:
     take("admin-queue-undo", is_whole=False)
     page.keyboard.press("u")
     page.keyboard.press("u")
-    page.clock.run_for(A_MOMENT)
+    page.clock.run_for(READ)
     if page.locator(".card-pager").is_visible():
         page.locator(".card-pager button").nth(1).click()
     page.locator(".applicants input").nth(3).check()

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from regsvc.database.audit import ACTIONS
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.applicant import press_until_answered
+from tests.browser.applicant import expect_unsure, lose_answers, press_until_answered
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator, box_of
 from tests.support.chat_stack import ChatStack
@@ -32,7 +32,7 @@ VIEWS = {
     "doctor": "#doctor",
 }
 DAY = timedelta(days=1)
-QUEUE = re.compile(r"/api/admin/users\?.*status=pending&size=100")
+QUEUE = re.compile(r"/api/admin/users\?.*status=pending&size=30")
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,8 @@ def test_olivia_decides_about_many_by_keyboard_alone(stack: Stack, open_page: Op
     expect(page.locator(".selection-bar .counted")).to_have_text("2 selected")
     assert page.locator(".rows tbody tr").last.bounding_box() == place  # nothing moves under the pointer
     offered = page.locator(".selection-bar .row-actions button:visible")
-    expect(offered).to_have_text(["Ban 2", "Delete permanently 2"])  # they are approved already
+    # they are approved already
+    expect(offered).to_have_text(["Membership… 2", "Ban 2", "Delete permanently 2"])
     page.keyboard.press("r")
     expect(olivia.notice).to_have_text("Only users who are waiting can be rejected.")
     page.keyboard.press("b")
@@ -184,8 +185,9 @@ def test_a_thumb_is_offered_what_fits_those_selected(stack: Stack, open_page: Op
         page.locator(".rows tbody input").nth(number).check()
     expect(page.locator(".selection-bar .counted")).to_have_text(say("chosen", count=2))
     offered = page.locator(".selection-bar .row-actions button:visible")
-    expect(offered).to_have_text([say("do_for_some", what=say(key), count=2) for key in ("do_ban", "do_delete")])
-    offered.first.click()
+    labels = f"{say('membership')}…", say("do_ban"), say("do_delete")
+    expect(offered).to_have_text([say("do_for_some", what=label, count=2) for label in labels])
+    offered.nth(1).click()  # ban
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("heading")).to_have_text(say("ask_ban", names=say("people", count=2)))
     dialog.get_by_role("button", name=say("page.common.cancel")).click()
@@ -338,13 +340,30 @@ def test_olivia_undoes_what_mallory_decided(stack: Stack, open_page: OpenPage) -
     dialog.get_by_label(olivia.say("undo_since")).fill((an_hour_ago + DAY).strftime("%Y-%m-%dT%H:%M"))
     dialog.get_by_role("button", name=olivia.say("undo_plan")).click()
     expect(dialog.locator(".error").last).to_contain_text("still to come")
+    plan = dialog.get_by_role("button", name=olivia.say("undo_plan"))
     dialog.get_by_label(olivia.say("undo_since")).fill(an_hour_ago.strftime("%Y-%m-%dT%H:%M"))
-    dialog.get_by_role("button", name=olivia.say("undo_plan")).click()
+    press_until_answered(page, "admin/undo", plan.click, dialog)
     expect(dialog.locator("li")).to_have_text(f"{bob.name} Banned → Approved")
     assert stack.status(bob) == "banned", "a plan changes nothing"
     dialog.get_by_role("button", name=olivia.say("undo_now")).click()
     expect(olivia.notice).to_have_text("Users who have back what they had before: 1.")
     expect(dialog).to_have_count(0)
+    assert stack.status(bob) == "approved"
+
+    assert stack.post("/api/admin/user/ban", {"username": bob.name}, token=token).status == 200
+    page.get_by_role("button", name=olivia.say("undo_decisions")).click()
+    dialog.get_by_label(olivia.say("undo_since")).fill(an_hour_ago.strftime("%Y-%m-%dT%H:%M"))
+    plan.click()
+    undo = dialog.get_by_role("button", name=olivia.say("undo_now"))
+    expect(undo).to_be_visible()
+    lose_answers(page, "admin/undo", 1)
+    undo.click()
+    expect_unsure(page)
+    page.get_by_role("button", name=olivia.say("undo_decisions")).click()
+    dialog.get_by_label(olivia.say("undo_since")).fill(an_hour_ago.strftime("%Y-%m-%dT%H:%M"))
+    plan.click()
+    expect(dialog.get_by_text("Users who would have back what they had before: 0.")).to_be_visible()
+    expect(undo).to_have_count(0)
     assert stack.status(bob) == "approved"
 
 

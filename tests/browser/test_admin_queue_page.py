@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,9 @@ def expect_tab_and_enter_to_be_enough(olivia: Operator) -> None:
     page.evaluate("document.documentElement.style.fontSize = '200%'")
     assert not is_wider_than_the_screen(page)
     assert box_of(olivia.card.locator(".actions"))["height"] <= 0.15 * 740
+    page.set_viewport_size(DESKTOP)  # type: ignore[arg-type]
+    assert not is_wider_than_the_screen(page)
+    assert box_of(olivia.card.locator(".details"))["width"] > 0.3 * 1280
 
 
 def test_olivia_searches_the_queue_and_decides_about_all_she_finds(stack: Stack, open_page: OpenPage) -> None:
@@ -303,6 +307,7 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(stack: Stack,
     page.locator(".applicants input").first.check()
     expect(page.get_by_text(say("chosen_of", count=1, total=128))).to_be_visible()
     assert box_of(second) == place  # nothing moves under the pointer
+    assert page.locator(".bulk").evaluate("bar => bar.scrollWidth <= bar.clientWidth")
     page.get_by_role("button", name=say("choose_all", count=128)).click()
     expect(page.get_by_text(say("chosen_of", count=128, total=128))).to_be_visible()
     expect(page.locator(".applicants input:checked")).to_have_count(128)
@@ -323,6 +328,9 @@ def test_a_thumb_that_taps_twice_undoes_nothing(stack: Stack, open_page: OpenPag
         approve.click(position={"x": places[0]["width"] - 8, "y": 8})
         expect(decisions).to_have_count(count)
         heights.append(box_of(olivia.pending_bar)["height"])
+        if count < len(names):  # nothing of the page shows between the bar and the buttons
+            bar, actions = box_of(olivia.pending_bar), box_of(olivia.card.locator(".actions"))
+            assert abs(bar["y"] + bar["height"] - actions["y"]) <= 1
     assert places[1:] == places[:1] * 2
     assert len(set(heights)) == 1
     page.mouse.click(places[0]["x"] + places[0]["width"] - 8, places[0]["y"] + 8)  # once too often
@@ -355,7 +363,7 @@ def test_everybody_can_review(stack: Stack, open_page: OpenPage) -> None:
     words = {"9": {"type": "text", "textAnswer": "<b>Bold</b> & all"}}
     assert applies(stack, replace(alice, email=bob.email), token_for(stack, PASSING | words)).status == 201
     link_chat(stack, alice, MARKUP)
-    insert_applicants(stack, 3)
+    insert_applicants(stack, 3, timedelta())
 
     page = open_page("/admin", size="phone", language="zh", dark=True)
     expect(page.locator("form")).to_be_visible()
@@ -438,7 +446,7 @@ def test_olivia_asks_alice_answers_on_her_phone_and_is_approved(stack: Stack, op
     """And Bob, who has no address, is shown what he was asked when he looks."""
     alice = stack.newcomer("alice")
     token = applies(stack, alice, token_for(stack)).json["applicationToken"]
-    [bob] = insert_applicants(stack, 1)
+    [bob] = insert_applicants(stack, 1, timedelta())
     our_database(stack).execute(
         "UPDATE regsvc_user SET email = NULL, email_key = NULL WHERE username_key = ?", (bob.lower(),)
     )

@@ -104,7 +104,7 @@ def test_who_is_in_is_told_how_to_join(stack: Stack, open_page: OpenPage) -> Non
     expect(page.get_by_label("Bedrock")).to_be_checked()
     page.get_by_label("Java").check()
     alice.give_name()
-    expect(page.get_by_role("status")).to_contain_text(f"You’re in, {alice.person.name}!")
+    expect(page.get_by_role("main")).to_contain_text(f"You’re in!{alice.person.name}")
     expect_help(page)
     page.get_by_role("link", name="My account").last.click()
     page.get_by_label("Name or e-mail address").fill(alice.person.name)

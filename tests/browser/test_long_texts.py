@@ -10,6 +10,7 @@ from tests.support.stack import Person, Stack
 
 NARROWEST = {"width": 320, "height": 640}
 HALF_A_PHONE = {"width": 180, "height": 370}
+A_THIRD = 370 / 3
 PLAYERS_PAGES = [page.path for page in PAGE_TABLE if page.is_for_players]
 
 FIND_CUT_TEXTS = """() => {
@@ -127,6 +128,7 @@ def test_pages_fit_a_phone_whose_letters_are_twice_as_large(stack: Stack, open_p
             page.goto(f"{stack.daemon.base_url}{path}")
             expect(page.locator("main")).to_be_visible()
             assert not is_wider_than_the_screen(page), (language, path)
+            assert box_of(page.locator("header"))["height"] < A_THIRD, (language, path)
         page.set_viewport_size(PHONE)  # type: ignore[arg-type]
         tops = page.locator(".top nav a").evaluate_all("links => links.map((link) => link.getBoundingClientRect().top)")
         assert len(set(tops)) == 1, language  # with letters of the usual size, the menu is one line
@@ -145,6 +147,10 @@ def test_pages_fit_a_phone_whose_letters_are_twice_as_large(stack: Stack, open_p
     assert box_of(actions)["y"] >= box_of(name)["y"] + box_of(name)["height"]
     page.mouse.wheel(0, 2_000)
     expect(actions).not_to_be_in_viewport()
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    heights = actions.locator("button:visible, summary").evaluate_all("all => all.map((one) => one.offsetHeight)")
+    tops = actions.locator("> *").evaluate_all("all => all.map((one) => one.getBoundingClientRect().top)")
+    assert (len(set(tops)), set(heights)) == (1, {44})
 
 
 def test_names_and_addresses_are_broken_only_where_they_are_longer_than_the_line(

@@ -171,7 +171,7 @@ def test_erin_whose_registration_used_her_invitation_up(stack: Stack, open_page:
     press_register(page)
     assert erin.person.password not in page.evaluate("JSON.stringify({...sessionStorage, ...localStorage})")
     page.reload()
-    expect(page.get_by_role("status")).to_contain_text("You’re in")
+    expect(page.get_by_role("main")).to_contain_text("You’re in")
 
 
 def test_olivias_desk(stack: Stack, open_page: OpenPage) -> None:
@@ -364,6 +364,8 @@ STORIES: dict[str, dict[str, str]] = {
             f"{HERE}.test_alices_account",
         ),
         "login": f"{HERE}.log_in",
+        "user/membership/ask": "test_membership_pages.test_alice_asks_to_stay_and_olivia_renews_with_one_key",
+        "user/membership/look": LOOKS,
         "user/delete": f"{HERE}.test_bobs_forgotten_password_and_his_leave",
         "user/made/end": "test_account_page.test_oscar_ends_what_his_old_password_made",
         "chat/unlink": "test_register_with_everything.test_alice_goes_all_the_way_from_the_mail_to_the_game",
@@ -387,6 +389,7 @@ STORIES: dict[str, dict[str, str]] = {
         "admin/user/ask": f"{HERE}.test_olivia_on_bobs_page",
         **{f"admin/user/{it}": f"{HERE}.test_olivia_decides_about_many_on_a_phone" for it in MANY},
         **{f"admin/user/{it}": f"{HERE}.test_olivia_on_bobs_page" for it in ("reopen", "delete")},
+        "admin/user/membership": "test_membership_pages.test_olivia_sets_ends_and_puts_them_off",
         "admin/user/password": f"{HERE}.test_olivia_on_bobs_page",
         "admin/user/password-link": "test_team.test_oscar_hands_rita_of_the_team_a_link_with_his_second_factor",
         "admin/user/sessions/end": f"{HERE}.test_olivia_on_bobs_page",
@@ -399,6 +402,7 @@ STORIES: dict[str, dict[str, str]] = {
         "admin/team-chat/unlink": "test_team.test_olivia_links_her_account_on_discord",
         "admin/mails/resend": "test_admin_pages.test_olivia_sends_a_failed_mail_again",
         "admin/sync": "test_admin_pages.test_olivia_syncs_and_sees_held_back_changes",
+        "admin/undo": "test_admin_pages.test_olivia_undoes_what_mallory_decided",
         "admin/server/registration": "test_team.test_olivia_closes_registration_from_a_phone",
         "admin/server/announcement": "test_team.test_olivia_closes_registration_from_a_phone",
     },
@@ -420,7 +424,7 @@ def posts_of(page: WebPage) -> set[str]:
     for name, template, variable in re.findall(r'\.post\(\s*(?:"([^"]+)"|`([^`]+)`|(\w+))', text):
         if template:
             assert template == "admin/user/${decision}"
-            found |= {f"admin/user/{it}" for it in TRANSITIONS}
+            found |= {f"admin/user/{it}" for it in (*TRANSITIONS, "membership")}
         elif variable == "path":  # of the login that pages share
             found |= {*re.findall(r'\bpath: "([^"]+)"', text)}
         elif name:

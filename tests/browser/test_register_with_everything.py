@@ -210,7 +210,7 @@ def test_wrong_answers_and_too_many_requests_are_reported(stack: Stack, open_pag
     bob.give_code()
     bob.give_name()
     bob.press("Next")
-    expect(page.get_by_text("Please choose an option.")).to_be_visible()
+    expect(page.locator(".error").get_by_text("Please choose an option.")).to_be_visible()
     page.get_by_label("Fight").check()
     bob.press("Next")
     failed = "You scored 0 points; you need 60. Read the rules, and try again in 60 minutes."

@@ -216,7 +216,7 @@ def test_olivia_invites_alice_who_plays_at_once(stack: Stack, open_page: OpenPag
     applicant.give_email()
     applicant.give_code()
     applicant.give_name()
-    expect(applicant.page.get_by_role("status")).to_contain_text(f"You’re in, {alice.name}!")
+    expect(applicant.page.get_by_role("main")).to_contain_text(f"You’re in!{alice.name}")
 
     late = open_page(f"/register#{link.partition('#')[2]}", may_complain=True)
     expect(late.get_by_text("This invitation has been used up")).to_be_visible()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from companion import main
+from regsvc.cli import commands
 from regsvc.cli.command_line import parse
 from tests.conftest import MakeDaemon
 from tests.support.authme.authme_database import DatabaseKind
@@ -17,6 +19,7 @@ from tests.support.peers.mariadb import MariaDBServer
 from tests.support.quick_start import PROGRAM
 
 EX_USAGE = 2
+EX_STOPPED = 130
 EX_PIPE = 141
 EX_PORT_IN_USE = 75
 EX_CONFIG = 78
@@ -58,6 +61,14 @@ def test_a_reader_that_has_enough_is_no_error(place: Daemon) -> None:
         told.stdout.close()
         assert told.stderr.read() == b""
     assert told.returncode == EX_PIPE
+
+
+def test_a_command_that_is_stopped_with_ctrl_c_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_until_stopped(*_given: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "run_command", run_until_stopped)
+    assert main(["users", "list"]) == EX_STOPPED
 
 
 def test_a_login_that_may_not_make_tables_is_told_so(daemon: MakeDaemon, mariadb: MariaDBServer) -> None:

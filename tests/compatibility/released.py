@@ -5,13 +5,12 @@ The file of the API is its OpenAPI document without what is for people: one line
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from regsvc import __version__
 from tests.compatibility.api import find_broken, promises_of
-from tests.compatibility.names import list_names
+from tests.compatibility.names import list_names, promises_of_names
 from tests.support.contract import document
 
 API_FILE: Final = Path(__file__).with_name("openapi-1.0.json")
@@ -22,16 +21,11 @@ version (docs/compatibility.md). If what is gone was never in a released version
 _FOR_PEOPLE: Final = {"description", "summary", "example", "examples", "title"}
 
 
-def find_lost_names(released: Mapping[str, list[str]], current: Mapping[str, list[str]]) -> list[str]:
-    """Return each name that is gone, after its group."""
-    return [f"{group}: {name}" for group, names in released.items() for name in names if name not in current[group]]
-
-
 def released_document() -> dict[str, Any]:
     return dict(json.loads(API_FILE.read_text(encoding="utf-8")))
 
 
-def released_names() -> dict[str, list[str]]:
+def released_names() -> dict[str, list[Any]]:
     return dict(json.loads(NAMES_FILE.read_text(encoding="utf-8")))
 
 
@@ -61,7 +55,8 @@ def main() -> int:
     if API_FILE.exists():
         old = released_document()
         released = old["info"]["version"]
-        broken = [*find_broken(promises_of(old), promises_of(current)), *find_lost_names(released_names(), names)]
+        broken = find_broken(promises_of(old), promises_of(current))
+        broken += find_broken(promises_of_names(released_names()), promises_of_names(names))
         if broken and released.split(".")[0] == __version__.split(".")[0] != "0":
             print(WHAT_TO_DO.format(released=released).partition(" If what")[0], *broken, sep="\n", file=sys.stderr)
             return 1

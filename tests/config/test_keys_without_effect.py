@@ -230,6 +230,7 @@ BESIDE_KEYS: Mapping[str, Settings] = {
     "chat.role_ids": {"chat.guild_id": "1"},
     "chat.give_role_id": {**_DISCORD, "chat.bot_token": "t"},
     "chat.bot_token": _DISCORD,
+    "membership.idle_returns": {"game.directory": "small"},
 }
 SPECIAL: Settings = {
     "captcha.also_for": ["forgot"],

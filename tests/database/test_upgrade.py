@@ -1,10 +1,13 @@
-"""A database of the last preview version becomes one of 1.0, wherever the upgrade is killed.
+"""A database of 1.0.0, or of the last preview version before it, becomes one of this version, wherever that is killed.
 
 `preview/` has two databases of commit 5980771 as SQL: users of every status, locks, intents; elsewhere a few rows. The
-November ones are the same after an upgrade by commit 40b686ad, whose migrations had the numbers of later ones.
+November ones are the same after an upgrade by commit 40b686ad, whose migrations had the numbers of later ones. Those of
+1.0.0 were made by its own code: the people of its demo and what commands did to them, with their registrations moved
+over a year; and, by SQL, rows in each table that was empty, and addresses with tags, dots and quotes.
 """
 
 import logging
+import re
 import resource
 import sqlite3
 import subprocess
@@ -18,12 +21,14 @@ from typing import Any
 import pytest
 from peewee import Database, OperationalError, SqliteDatabase
 
+from regsvc.cli import data
+from regsvc.config.places import LOCATION_FILE
 from regsvc.core.email_address import mailbox_of
 from regsvc.core.text import look_key
 from regsvc.database import migrator
 from regsvc.database.engine import find_refused_write, open_database
 from regsvc.database.migrations import upgrade_from_preview
-from regsvc.database.migrator import UnusableSchema, list_copies, list_migrations, migrate
+from regsvc.database.migrator import NumberedMigration, UnusableSchema, list_copies, list_migrations, migrate
 from regsvc.database.models import (
     MODELS,
     UNVERIFIED,
@@ -33,6 +38,7 @@ from regsvc.database.models import (
     Installation,
     Invitation,
     KnownOperator,
+    Lease,
     Migration,
     Note,
     PlayerAddress,
@@ -48,6 +54,7 @@ from regsvc.database.models import (
 )
 from regsvc.database.schema import INDEX, Part, Schema, read_schema
 from tests.support.authme.authme_database import DatabaseKind
+from tests.support.command_line import Finished, companion_here
 from tests.support.manual_clock import ManualClock
 from tests.support.meanwhile import meanwhile
 from tests.support.peers.mariadb import Database as MariaDBSchema
@@ -76,7 +83,9 @@ NEW_COLUMNS: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("member_until", "applied_until", "lapses_at", "lapse", "ended_because", "ended_at")),
         **dict.fromkeys(("renewed_at", "reminded_at", "stay_asked_at", "member_for")),
     },
-    "regsvc_invitation": {"member_for": None},
+    "regsvc_invitation": {"member_for": None, "has_second_factor": 0, "token_id": None},
+    "regsvc_token": {"has_second_factor": 0},
+    "regsvc_team_chat_link": {"has_second_factor": 0},
     "regsvc_chat_link": {"roles_seen_at": None, "roles_missed_at": None},
     "regsvc_link": {"issued_by": None, "maker": None, "token_id": None, "has_second_factor": 0, "undoes": 0},
     "regsvc_review": {"answers": None},
@@ -87,12 +96,7 @@ TEAM_CHAT = (TeamChatMessage, TeamChatLink, TeamChatEvent)
 NEW_MODELS = (
     *(AskedQuestion, Invitation, PlayerAddress, Reader, Allowed, Token, Setting, Note, KnownOperator, *TEAM_CHAT),
 )
-NOT_COMPARED = (
-    "regsvc_migration",
-    "regsvc_lease",
-    "regsvc_sync_state",
-    *(model._meta.table_name for model in NEW_MODELS),
-)
+NOT_COMPARED = ("regsvc_migration", "regsvc_lease", "regsvc_sync_state")
 NEW_ORIGINS = {"agreed": VERIFIED, "stranger": UNVERIFIED, None: None}
 SIXTEENTH = (
     "ALTER TABLE regsvc_player ADD COLUMN kept_group INT NULL",
@@ -143,6 +147,12 @@ def november(request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_pa
         yield database
 
 
+@pytest.fixture
+def released(request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path) -> Iterator[Database]:
+    with loaded(request, database_kind, tmp_path, "1.0.0-") as database:
+        yield database
+
+
 @contextmanager
 def loaded(request: pytest.FixtureRequest, kind: DatabaseKind, folder: Path, version: str) -> Iterator[Database]:
     text = (PREVIEW / f"{version}{kind}.sql").read_text("utf-8")
@@ -188,7 +198,7 @@ def fetch(database: Database, sql: str) -> list[tuple[Any, ...]]:
 
 
 def rows_of(database: Database) -> Rows:
-    """Return the rows of all tables but the migrations' own, under the names of this version."""
+    """Return the rows of all tables that have any, but the migrations' own, under the names of this version."""
     found = {}
     for table in database.get_tables():
         if not table.startswith("regsvc_") or table in NOT_COMPARED:
@@ -197,7 +207,8 @@ def rows_of(database: Database) -> Rows:
         names = [column[0] for column in cursor.description]
         added = NEW_COLUMNS.get(table, {})
         rows = [new_row(with_new(dict(zip(names, row, strict=True)), added)) for row in cursor.fetchall()]
-        found[NEW_TABLES.get(table, table)] = sorted(rows, key=lambda row: str(next(iter(row.values()))))
+        if rows:
+            found[NEW_TABLES.get(table, table)] = sorted(rows, key=lambda row: str(next(iter(row.values()))))
     return found
 
 
@@ -262,7 +273,75 @@ def kill_after_each_new_statement(
         database.connect()
 
 
-# --- the upgrade ---
+def list_of_1_0() -> list[NumberedMigration]:
+    return [migration for migration in list_migrations() if migration.number <= 108]
+
+
+def check_upgrade(database: Database, request: pytest.FixtureRequest, folder: Path) -> Finished:
+    """Run `companion upgrade-check` with an installation that uses the database."""
+    url = f"sqlite:///{database.database}"
+    if not isinstance(database, SqliteDatabase):
+        url = request.getfixturevalue("database").url
+    (folder / LOCATION_FILE).touch()
+    config = folder / "companion.toml"
+    config.write_text(f'server.state_dir = "{folder}"\ndatabase.url = "{url}"\nauthme.enabled = false\n', "utf-8")
+    return companion_here("upgrade-check", config=config)
+
+
+# --- the upgrade of 1.0.0 ---
+
+
+def test_1_0_becomes_this_version_wherever_it_is_killed_and_there_is_no_way_back(
+    released: Database,
+    fresh_schema: Schema,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+) -> None:
+    before = rows_of(released)
+    assert {model._meta.table_name for model in MODELS} - before.keys() - {*NOT_COMPARED} == {"regsvc_operator"}
+    known = list_of_1_0()
+    added = list_migrations()[len(known) :]
+
+    told = check_upgrade(released, request, tmp_path)
+    assert (told.status, told.errors) == (3, "")
+    assert "at migration 108, applied" in told.output
+    named = re.findall(r"^  (\d+): \S+", told.output, re.MULTILINE)
+    assert named == [str(migration.number) for migration in added]
+    assert "differ" not in told.output
+
+    kills = kill_after_each_new_statement(released, monkeypatch, lambda: migrate(released, clock))
+    assert kills > 3 * len(added)
+    assert read_schema(released) == fresh_schema
+    assert rows_of(released) == before
+    assert migrate(released, clock) == []
+    assert {str(user.email): user.mailbox for user in User if user.email and "+" in user.email} == {
+        "Lena.Holz+game@example.org": "lenaholz@example.org",
+        '"lena..holz+x"@example.org': '"lena..holz+x"@example.org',
+    }
+    for model in set(MODELS) - {SyncState, KnownOperator, Lease}:
+        assert list(model.select()), f"the models read {model._meta.table_name}"
+    if isinstance(released, SqliteDatabase):
+        [copy] = list_copies(Path(released.database))
+        assert copy.name == "companion.db.before-0109"
+
+    told = check_upgrade(released, request, tmp_path)
+    assert (told.status, told.errors) == (0, "")
+    assert "Nothing will be migrated" in told.output
+    assert "differ" not in told.output
+
+    monkeypatch.setattr(migrator, "list_migrations", lambda: known)
+    monkeypatch.setattr(data, "list_migrations", lambda: known)
+    with pytest.raises(UnusableSchema, match="has migration 115, but this version knows only 108"):
+        migrate(released, clock)
+    told = check_upgrade(released, request, tmp_path)
+    assert told.status == 4
+    assert "will not start on it" in told.output
+    assert rows_of(released) == before
+
+
+# --- the upgrade of a preview ---
 
 
 def test_everything_is_there_after_the_upgrade(
@@ -427,8 +506,8 @@ def test_killed_after_every_repair_it_goes_on(
     november: Database, fresh_schema: Schema, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = rows_of(november)
-    with monkeypatch.context() as patched:  # the others are killed below
-        known = [migration for migration in list_migrations() if migration.number <= 108 or migration.number == 113]
+    with monkeypatch.context() as patched:  # the others are killed elsewhere
+        known = [*list_of_1_0(), *(migration for migration in list_migrations() if migration.number == 113)]
         patched.setattr(migrator, "list_migrations", lambda: known)
         kills = kill_after_each_new_statement(november, monkeypatch, lambda: migrate(november, clock))
     assert kills > 15
@@ -445,9 +524,13 @@ def test_killed_after_every_statement_it_goes_on(
 ) -> None:
     monkeypatch.setattr(upgrade_from_preview, "_ROWS_PER_STATEMENT", PAGE)
     before = rows_of(preview)
-    kills = kill_after_each_new_statement(preview, monkeypatch, lambda: migrate(preview, clock))
+    known = list_of_1_0()
+    with monkeypatch.context() as patched:  # the others are killed above
+        patched.setattr(migrator, "list_migrations", lambda: known)
+        kills = kill_after_each_new_statement(preview, monkeypatch, lambda: migrate(preview, clock))
     assert kills > 20
     require_one_copy(preview)
+    migrate(preview, clock)
     assert read_schema(preview) == fresh_schema
     assert rows_of(preview) == before
     assert migrate(preview, clock) == []

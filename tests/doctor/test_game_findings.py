@@ -60,7 +60,7 @@ def test_idleness_needs_something_that_tells_of_logins(doctor_case: DoctorCase) 
     world = doctor_case.game.directory / "overworld"
     found = [finding for finding in doctor_case.findings() if finding.id == "game.no_logins"]
     assert [finding.title for finding in found] == [
-        f"There is no folder {world}/playerdata, which would tell who plays."
+        f"The folder {world}/playerdata, which would tell who plays, is missing or cannot be read."
     ]
     (world / "playerdata").mkdir(parents=True)
     assert "game.no_logins" not in [finding.id for finding in doctor_case.findings()]

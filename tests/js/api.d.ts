@@ -8,7 +8,7 @@ export type AnswerQuestionRequest = { language?: string | null; text: string };
 
 export type ApplicationQuery = { language?: string | null; token?: string | null };
 
-export type ApplicationReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; receivedAt: number; place: number | null; waiting: number; usualSeconds: number | null; reason: string | null; reviewedAt: number | null; reapplyAt: number | null; banExpiresAt: number | null; hasPassword: boolean; canCorrectEmail: boolean; waitingFor: "review" | "applicant" | null; answerBy: number | null; questions: Array<AskedFields>; answers: Array<GivenAnswerFields> | null; canEditAnswers: boolean; gameAddress: string | null };
+export type ApplicationReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; receivedAt: number; place: number | null; waiting: number; usualSeconds: number | null; reason: string | null; reviewedAt: number | null; reapplyAt: number | null; banExpiresAt: number | null; hasPassword: boolean; canCorrectEmail: boolean; waitingFor: "review" | "applicant" | null; answerBy: number | null; questions: Array<AskedFields>; answers: Array<GivenAnswerFields> | null; canEditAnswers: boolean; hasEnded?: boolean; gameAddress: string | null };
 
 export type ApproveRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; passwordChoice?: "keep" | "link" | "take" | null; until?: number | null; for?: string };
 
@@ -94,7 +94,7 @@ export type ClientFields = { client: string; lastLoginAt: number };
 
 export type CommandFields = { event: "approved" | "rejected" | "banned" | "unbanned" | "deleted" | "reopened" | "ended" | "renewed"; command: string; server: string; state: "waiting" | "sent" | "failed" | "dropped"; createdAt: number; doneAt: number | null; reply: string | null; lastError: string | null };
 
-export type ConfigWithAliasesFields = { theme: string; logoUrl: string; bannerUrl: string; favicon: string; accent: string; description: string; links: Record<string, string>; announcement: string; contact: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeWithRulesFields; gates: Array<"allowlist" | "authme">; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; bedrock: BedrockConfigFields; enableEmailDomainWhitelist: boolean; discord: ChatConfigFields; wsPort: number | null };
+export type ConfigWithAliasesFields = { theme: string; logoUrl: string; bannerUrl: string; favicon: string; accent: string; description: string; links: Record<string, string>; announcement: string; contact: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeWithRulesFields; gates: Array<"allowlist" | "authme">; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; bedrock: BedrockConfigFields; memberFor?: string; enableEmailDomainWhitelist: boolean; discord: ChatConfigFields; wsPort: number | null };
 
 export type ConfigWithAliasesReply = { success: true; message?: string; config: ConfigWithAliasesFields };
 
@@ -288,7 +288,7 @@ export type ResendReply = { success: true; message?: string; id: number; state: 
 
 export type ResendRequest = { language?: string | null; id?: number | null; ids?: Array<number> | null };
 
-export type ResetPasswordReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; warnings: Array<string> };
+export type ResetPasswordReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; hasEnded?: boolean; warnings: Array<string> };
 
 export type ResetPasswordRequest = { language?: string | null; token: string; newPassword: string };
 

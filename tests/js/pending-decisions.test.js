@@ -118,6 +118,30 @@ test("without an answer a decision stays and can be sent again", async () => {
   assert.equal(pending.entries.length, 0);
 });
 
+test("time is added to a membership once, and nothing else of the kind is sent before it has an answer", async () => {
+  const month = { decision: "membership", shown: { Alice: "approved", Bob: "approved" }, for: "30 days" };
+  api.reply = () => {
+    throw Object.assign(new Refusal(0, {}), { isUnsure: true });
+  };
+  pending.add({ ...month, usernames: ["Alice"] });
+  pending.add({ ...month, usernames: ["Bob"] });
+  pending.add({ decision: "approve", usernames: ["Carol"] });
+  assert.equal(await sender.flush(), false);
+  const names = () => api.sent.splice(0).map(({ usernames, for: length }) => [...usernames, length]);
+  assert.deepEqual(names(), [
+    ["Alice", "30 days"],
+    ["Carol", undefined],
+  ]);
+
+  api.reply = (usernames) => usernames.map((username) => ({ username, success: true, status: "approved" }));
+  assert.equal(await sender.flush(), true);
+  assert.deepEqual(names(), [
+    ["Alice", "30 days"],
+    ["Bob", "30 days"],
+    ["Carol", undefined],
+  ]);
+});
+
 test("what could not be sent is sent again by itself, each time after a longer wait", async () => {
   api.reply = () => {
     throw new Refusal(0, {});
@@ -201,7 +225,7 @@ test("pending decisions survive a reload of the tab, for the same operator", () 
   const reloaded = new PendingDecisions(() => {});
   assert.deepEqual(reloaded.begin("olivia"), []);
   assert.deepEqual(
-    reloaded.entries.map(({ decision, usernames, reason, expiresAt }) => [decision, usernames, reason, expiresAt]),
+    reloaded.entries.map(({ decision, usernames, body }) => [decision, usernames, body.reason, body.expiresAt]),
     [["ban", ["Alice"], "spam", null]],
   );
 });

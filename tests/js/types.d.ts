@@ -36,6 +36,8 @@ declare global {
   type PasswordChoice = NonNullable<PostBody<"admin/user/approve">["passwordChoice"]>;
 
   type DecisionName = "approve" | "reject" | "reopen" | "ban" | "unban" | "delete";
+  /** What waits before it is sent, so that it can be undone. */
+  type PendingName = DecisionName | "membership";
   type Status = ListedUser["status"];
 
   /** What a refusal of the API may carry beside its message. */

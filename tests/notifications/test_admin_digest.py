@@ -6,7 +6,7 @@ import pytest
 
 from regsvc.app.app import App
 from regsvc.config.sections import ConfigError
-from regsvc.database.models import OutboxEntry
+from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.queue import MailQueue
 from tests.support.manual_clock import ManualClock
@@ -98,6 +98,14 @@ def test_who_asks_to_stay_waits_as_applicants_do(make_services: MakeServices, cl
     subject, text = read_digest(services)
     assert subject == "2 waiting for review on Game server"
     assert "Bob · 4 May, 13:01 (UTC)\nAlice · 4 May, 12:00 (UTC)\n" in text
+
+    services.register("Carol")
+    User.update(created_at=clock() - timedelta(days=9)).where(User.username == "Carol").execute()  # as imported
+    OutboxEntry.delete().execute()
+    services.app.worker.run_here(services.app.admin_digest.tell, "registration_paused")
+    _subject, text = read_digest(services)
+    assert "Carol · 25 April, 13:01 (UTC)\nBob · 4 May, 13:01 (UTC)\n" in text
+    assert "Alice" not in text  # who may play
 
 
 def test_nobody_waits_and_nobody_is_told(services: ServiceHarness) -> None:

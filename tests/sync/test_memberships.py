@@ -124,6 +124,10 @@ def test_too_many_ends_at_once_wait_for_a_person(services: ServiceHarness) -> No
     assert report.held_back is not None
     assert (report.held_back.locked, report.held_back.ended) == (30, 30)
     assert plan.changes_held_back["ended"].count == 30
+    services.set_password("Player2", "another-password")
+    services.decide("ban", "Player3")
+    services.decide("unban", "Player3")
+    assert services.authme.login("Player2", "another-password"), "although the end waits"
     assert User.select().where(User.ended_because.is_null(False)).count() == 0
     assert not services.is_locked("player1")
     assert services.sync(allow_mass_changes=True).memberships_ended == {"date": 30}
@@ -197,6 +201,7 @@ def test_who_does_not_play_is_ended_and_comes_back_by_a_login(make_services: Mak
     services = make_services(membership__idle="90 days")
     services.approved("Alice")
     services.approved("Bob")
+    services.sync()
     services.clock.advance(days=80)
     assert services.authme.login("Bob", PASSWORD)
     services.authme.quit("Bob")
@@ -204,6 +209,7 @@ def test_who_does_not_play_is_ended_and_comes_back_by_a_login(make_services: Mak
     services.sync()
     assert mails_about_it(services, "Alice") == ["membership_ending"]
     services.clock.advance(days=5)
+    assert services.plan(5).changes["ended"].names == ["alice"]
     services.sync()
     assert state(services, "Alice") == ("approved", "idle", True)
     assert state(services, "Bob") == ("approved", None, False)
@@ -242,6 +248,21 @@ def test_while_authme_cannot_be_asked_nobody_is_idle(make_services: MakeServices
         assert services.user("Alice").ended_because is None
     services.sync()
     assert services.user("Alice").ended_because == "idle"
+
+
+@pytest.mark.every_database
+def test_a_login_at_a_time_that_no_clock_has_counts_as_one_of_now(make_services: MakeServices) -> None:
+    """AuthMe's column takes any number, and another program may write it."""
+    services = make_services(membership__idle="30 days")
+    for name, last in (("Alice", 2**63 - 1), ("Bob", -(2**63)), ("Carol", 253_402_300_799_000)):
+        services.approved(name)
+        services.table.database.execute(
+            f"UPDATE {services.table.name} SET lastlogin = {last} WHERE username = '{name.lower()}'"
+        )
+    services.clock.advance(days=31)
+    services.sync()
+    assert [services.user(name).ended_because for name in ("Alice", "Bob", "Carol")] == [None, "idle", None]
+    assert services.sync().is_idle
 
 
 def test_idleness_that_is_switched_off_ends_nobody(make_services: MakeServices) -> None:
@@ -286,3 +307,107 @@ def test_without_authme_the_world_tells_who_played(
     place.clock.advance(minutes=61)
     place.sync()
     assert (place.user("Alice").ended_because, place.user("Bob").ended_because) == ("idle", None)
+
+    place.clock.advance(days=30)
+    saved.unlink()
+    saved.symlink_to(saved)  # the disk has a fault: again nothing is known, whatever was noted before
+    place.sync()
+    assert place.user("Bob").ended_because is None
+    saved.unlink()
+    place.clock.advance(minutes=61)
+    place.sync()
+    assert place.user("Bob").ended_because == "idle"
+
+
+@pytest.mark.every_database
+def test_a_world_that_is_away_or_replaced_ends_nobody(
+    make_services: MakeServices, server: AllowlistServer, game_server: GameServer
+) -> None:
+    place = make_services(authme__enabled=False, membership__idle="30 days")
+    place.register("Alice")
+    place.decide("approve", "Alice")
+    world = game_server.directory / "world"
+    saved = world / "playerdata" / f"{offline_uuid('Alice')}.dat"
+    saved.parent.mkdir(parents=True)
+
+    def play() -> None:
+        saved.write_bytes(b"")
+        os.utime(saved, (place.clock().timestamp(),) * 2)
+
+    play()
+    place.sync()
+    place.clock.advance(minutes=61)
+    place.sync()
+    place.clock.advance(days=28)
+    play()  # she plays before her end comes, and the disk goes away
+    world.rename(game_server.directory / "elsewhere")
+    place.clock.advance(days=2)
+    place.sync()
+    assert place.user("Alice").ended_because is None
+    (game_server.directory / "elsewhere").rename(world)
+    place.sync()
+    known = place.user("Alice").lapses_at
+    assert known == place.clock() + timedelta(days=28)
+    saved.unlink()  # a new season begins with a new world, which has not seen her
+    place.clock.advance(days=21)
+    place.sync()
+    assert (place.user("Alice").lapses_at, place.user("Alice").ended_because) == (known, None)
+    place.clock.advance(days=7)
+    place.sync()
+    assert place.user("Alice").ended_because == "idle"
+
+
+def test_operators_are_reminded_of_nothing(make_services: MakeServices, game_server: GameServer) -> None:
+    services = make_services(membership__idle="90 days")
+    services.approved("Alice")
+    services.approved("Bob")
+    game_server.write_operators("Bob")
+    services.restart()
+    services.clock.advance(days=85)
+    services.sync()
+    assert mails_about_it(services, "Alice") == ["membership_ending"]
+    assert (mails_about_it(services, "Bob"), services.user("Bob").lapses_at) == ([], None)
+
+
+@pytest.mark.every_database
+def test_without_authme_few_of_many_members_end_at_once(make_services: MakeServices, server: AllowlistServer) -> None:
+    place = make_services(authme__enabled=False)
+    end = place.clock() + MONTH
+    for first, count, until in (("season", 25, end), ("always", 500, None)):
+        rows = [{"username": f"{first}{n}", "username_key": f"{first}{n}", "origin": "created"} for n in range(count)]
+        same = {"status": "approved", "applied_status": "approved", "created_at": place.clock()}
+        User.insert_many([row | same | {"member_until": until, "applied_until": until} for row in rows]).execute()
+    place.sync(allow_mass_changes=True)
+    place.clock.advance(days=31)
+    assert place.sync().memberships_ended == {"date": 25}
+
+
+@pytest.mark.every_database
+def test_impossible_times_end_nobody_and_stop_no_run(make_services: MakeServices) -> None:
+    services = make_services(membership__idle="90 days")
+    for name in ("Alice", "Bob", "Carol", "Rita"):
+        services.approved(name)
+    services.sync()
+    table = services.table
+    for name, login in (("alice", 9_000_000_000_000_000), ("bob", 253_402_300_799_000), ("carol", -5_000)):
+        table.database.execute(f"UPDATE {table.name} SET lastlogin = {login} WHERE username = '{name}'")
+    services.ours.execute("UPDATE regsvc_user SET renewed_at = '9999-12-31 23:00:00' WHERE username = 'Rita'")
+    services.clock.advance(days=89)
+    services.sync()
+    services.decide("ban", "Carol")
+    assert state(services, "Carol")[2]
+    for name in ("Alice", "Bob", "Rita"):
+        assert services.user(name).lapses_at == services.clock() + timedelta(days=90)
+
+
+def test_a_plan_knows_who_played_since_the_last_run(make_services: MakeServices) -> None:
+    services = make_services(membership__idle="30 days")
+    services.approved("Alice")
+    services.approved("Bob")
+    services.sync()
+    services.clock.advance(days=29)
+    assert services.authme.login("Alice", PASSWORD)
+    services.authme.quit("Alice")
+    services.clock.advance(days=2)
+    assert services.plan(5).changes["ended"].names == ["bob"]
+    assert services.sync().memberships_ended == {"idle": 1}

@@ -192,3 +192,85 @@ def test_a_standing_conflict_is_what_still_differs() -> None:
     assert standing_conflict(user(), told, row()) is None
     assert standing_conflict(user(), synced(), row(email="b@example.org")) is None
     assert WEB.hash not in repr(user())
+
+
+# --- each condition alone ---
+
+HERS, ANOTHER = "alice@example.org", "hers@example.org"
+
+
+def test_what_changed_on_both_sides_is_copied_at_once() -> None:
+    theirs = row(hash=GAME, email=None)
+    assert merged(user(), synced(base_email=None), theirs) == Merge(theirs, {"email": HERS}, takes_password=True)
+    ours = user(password=NEW)
+    assert merged(ours, synced(base_email=None), row(email=None)) == Merge(row(email=None), WRITTEN | {"email": HERS})
+    taken = user(email=None, email_key=None, is_email_verified=False)
+    theirs = row(email=ANOTHER, realname="ALICE")
+    assert merged(taken, synced(base_email=None), theirs) == Merge(theirs, takes_email=ANOTHER, takes_realname="ALICE")
+    theirs = row(hash=GAME, email=ANOTHER)
+    conflicts = (Conflict("password", "plugin"), Conflict("email", "both", "unproven"))
+    assert merged(user(password=NEW), synced(base_email=None), theirs) == Merge(
+        theirs, takes_password=True, conflicts=conflicts
+    )
+
+
+def test_a_salt_of_ours_alone_is_not_written() -> None:
+    assert merged(user(password=replace(WEB, salt="ours")), synced(), row()) is None
+
+
+@pytest.mark.parametrize(
+    ("ours", "base", "theirs", "conflict", "expected"),
+    [
+        # AuthMe's table cannot hold ours, which was reported once; any other conflict does not stand for it
+        (HERS, {"base_email": None, "conflict": "email", "plugin_state": "conflict"}, None, "plugin", None),
+        (HERS, {"base_email": None, "conflict": "realname"}, None, "plugin", Merge(row(email=None), {"email": HERS})),
+        (HERS, {"base_email": None}, None, "plugin", Merge(row(email=None), {"email": HERS})),
+        (HERS, {"conflict": "email"}, None, "plugin", Merge(row(email=None), {"email": HERS})),
+        # only the game's changed: it is not proven, whoever wins conflicts
+        *(
+            (
+                HERS,
+                {"conflict": known},
+                ANOTHER,
+                winner,
+                Merge(row(email=ANOTHER), conflicts=(Conflict("email", "both", "unproven"),)),
+            )
+            for winner in ("plugin", "companion")
+            for known in (None, "email")
+        ),
+        # both changed
+        (
+            HERS,
+            {"base_email": None, "conflict": "email"},
+            ANOTHER,
+            "plugin",
+            Merge(row(email=ANOTHER), conflicts=(Conflict("email", "both", "unproven"),)),
+        ),
+        (
+            HERS,
+            {"base_email": "old@example.org"},
+            ANOTHER,
+            "companion",
+            Merge(row(email=ANOTHER), {"email": HERS}, conflicts=(Conflict("email", "companion"),)),
+        ),
+        # only ours changed
+        (HERS, {"base_email": ANOTHER}, ANOTHER, "plugin", Merge(row(email=ANOTHER), {"email": HERS})),
+        (HERS, {"base_email": ANOTHER, "conflict": "email", "plugin_state": "conflict"}, ANOTHER, "plugin", None),
+    ],
+)
+def test_an_address_is_written_reported_or_left(
+    ours: str, base: dict[str, Any], theirs: str | None, conflict: str, expected: Any
+) -> None:
+    assert merged(user(email=ours, email_key=ours), synced(**base), row(email=theirs), conflict) == expected
+
+
+def test_a_conflict_stands_while_the_sides_differ() -> None:
+    both = synced(conflict="email,realname")
+    other = row(email=ANOTHER, realname="Bob")
+    assert standing_conflict(user(), both, other) == "email,realname"
+    assert standing_conflict(user(), synced(conflict="email"), other) == "email"
+    assert standing_conflict(user(), synced(conflict="realname"), other) == "realname"
+    assert standing_conflict(user(), synced(), other) is None
+    assert standing_conflict(user(), both, row(realname="Player")) is None
+    assert standing_conflict(user(**no_email), both, row(email=None)) is None
+    assert standing_conflict(user(**no_email), both, other) == "email,realname"

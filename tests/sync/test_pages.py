@@ -423,9 +423,9 @@ def test_a_full_run_decides_on_every_account(services: ServiceHarness, monkeypat
     services.sync()
     decided: set[str] = set()
 
-    def deciding(account: Account, policy: Policy) -> SyncAction | None:
+    def deciding(account: Account, policy: Policy, **more: bool) -> SyncAction | None:
         decided.add(account.key)
-        return rules.decide(account, policy)
+        return rules.decide(account, policy, **more)
 
     monkeypatch.setattr("regsvc.sync.pages.decide", deciding)
     services.app.sync.run_alone(allow_mass_changes=False, is_full=True)

@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from msgspec import UNSET
 
+from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import InvalidMembership
 from regsvc.users.gates import Membership, access_of, find_membership_edit, membership
-from regsvc.users.membership import Term, read_term
+from regsvc.users.membership import Term, own_membership_fields, read_term
 
 NOW = datetime(2031, 6, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -74,6 +78,7 @@ def test_the_gates_obey_an_end_of_the_approved_alone(status: str) -> None:
         (Someone(member_until=SOON, applied_until=NOW, ended_because="date", ended_at=NOW), "renewed"),
         (Someone(member_until=None, applied_until=NOW, ended_because="date", ended_at=NOW), "renewed"),
         (Someone(member_until=NOW - DAY, applied_until=NOW, ended_because="date", ended_at=NOW), "set"),
+        (Someone(member_until=NOW, applied_until=LATE, ended_because="date", ended_at=NOW), "set"),
         (Someone(member_until=SOON, ended_because="idle", ended_at=NOW), "set"),
         (Someone("banned", member_until=SOON), None),
     ],
@@ -114,3 +119,50 @@ def test_two_ends_at_once_are_refused(until: int | None, length: str, fault: str
     with pytest.raises(InvalidMembership) as refused:
         read_term(until, length)
     assert refused.value.facts["fault"] == fault
+
+
+@pytest.mark.parametrize(
+    ("until", "length", "expected"),
+    [
+        (UNSET, UNSET, None),
+        (None, UNSET, Term()),
+        (epoch_ms(SOON), UNSET, Term(until=SOON)),
+        (UNSET, "30 days", Term(duration=30 * DAY)),
+    ],
+)
+def test_the_term_that_a_request_gives(until: Any, length: Any, expected: Term | None) -> None:
+    assert read_term(until, length) == expected
+    assert (expected is not None and expected.has_end) is (expected not in (None, Term()))
+
+
+def test_a_length_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidMembership) as refused:
+        read_term(UNSET, "soon")
+    assert (refused.value.facts["fault"], refused.value.field) == ("no_duration", "for")
+    with pytest.raises(InvalidMembership) as refused:
+        read_term(None, "30 days")
+    assert refused.value.field == "for"
+
+
+@pytest.mark.parametrize(
+    ("columns", "state", "because", "ends_at", "may_ask"),
+    [
+        ({}, "current", None, None, False),
+        ({"member_until": SOON}, "ending", "date", SOON, True),
+        ({"member_until": SOON, "stay_asked_at": NOW}, "ending", "date", SOON, False),
+        ({"ended_because": "idle", "ended_at": NOW}, "ended", "idle", None, True),
+    ],
+)
+def test_what_a_user_is_told_of_their_own_membership(
+    columns: dict[str, Any], state: str, because: str | None, ends_at: datetime | None, may_ask: bool
+) -> None:
+    user = SimpleNamespace(**vars(Someone()) | {"stay_asked_at": None} | columns)
+    shown = own_membership_fields(user, NOW, may_ask=True)
+    assert shown is not None
+    assert (shown.state, shown.because, shown.ends_at, shown.may_ask) == (state, because, ends_at, may_ask)
+    assert (shown.ended_at, shown.stay_asked_at) == (user.ended_at, user.stay_asked_at)
+    unasked = own_membership_fields(user, NOW, may_ask=False)
+    assert unasked is not None
+    assert not unasked.may_ask
+    user.status = "banned"
+    assert own_membership_fields(user, NOW, may_ask=True) is None

@@ -39,6 +39,7 @@ from regsvc.database.lease import TaskLease
 from regsvc.database.models import APPROVED, ChatLink, User
 from regsvc.http.messages import Reply
 from regsvc.http.route import USER, Routes
+from regsvc.users.gates import ROLES_EVERY
 from regsvc.users.membership import OwnMembershipFields, own_membership_fields
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ LOOK_INTERVAL: Final = timedelta(seconds=15)
 LEASE: Final = "roles"
 LEASE_PERIOD: Final = timedelta(minutes=5)
 """Longer than a batch takes whose every request takes as long as it may."""
-_EVERY: Final = timedelta(hours=1)
 _AGAIN: Final = timedelta(minutes=10)
 """How long after an answer without a role a second one counts."""
 _BATCH: Final = 10
@@ -253,7 +253,7 @@ class GuildRoles:
     problem: str = ""
     """Why roles are unknown, or not given, now; "": they are known."""
     pause: Backoff = field(default_factory=lambda: Backoff(timedelta(minutes=1), timedelta(minutes=10)))
-    giving_pause: Backoff = field(default_factory=lambda: Backoff(_AGAIN, _EVERY))
+    giving_pause: Backoff = field(default_factory=lambda: Backoff(_AGAIN, ROLES_EVERY))
     _giving_problem: str = ""
     _failed: dict[int, datetime] = field(default_factory=dict)
     """When a look at a link failed, so that others come first."""
@@ -346,7 +346,7 @@ class GuildRoles:
         now = self.now()
         self._failed = {link: at for link, at in self._failed.items() if timedelta() <= now - at < _AGAIN}
         seen, missed = ChatLink.roles_seen_at, ChatLink.roles_missed_at
-        is_due = seen.is_null() | (seen <= now - _EVERY) | (seen > now)
+        is_due = seen.is_null() | (seen <= now - ROLES_EVERY) | (seen > now)
         is_member = (User.status == APPROVED) & User.ended_because.is_null()
         is_noted = User.lapse.is_null(False) & (User.lapse == "role")
         is_due |= missed.is_null(False) & (seen <= now - _AGAIN) & is_member & ~is_noted

@@ -57,7 +57,7 @@ CHUNK_ROWS: Final = 500
 """Rows read and written at once."""
 
 # AuthMe's table may be another one where a copy is used; the next start records it
-_EXCLUDED_COLUMNS: Final = {"changed_at", "players_table"} | GENERATED
+_EXCLUDED_COLUMNS: Final = {"players_table"} | GENERATED
 # a lease is held in one database; the target has its own migrations; the sync rebuilds its digests
 _EXCLUDED_MODELS: Final = (Lease, Migration, StoredBucket, SyncState)
 _UNKNOWN: Final = UtcDateTimeField().db_value(UNKNOWN)
@@ -100,7 +100,9 @@ def _referred_to(model: Any) -> set[Any]:
 
 def _table(model: Any) -> TableSpec:
     key = model._meta.primary_key
-    fields = [key, *(f for f in model._meta.sorted_fields if f is not key and f.column_name not in _EXCLUDED_COLUMNS)]
+    others = (f for f in model._meta.sorted_fields if f is not key and f.column_name not in _EXCLUDED_COLUMNS)
+    # one that may be empty is a mark for the next sync run, which the database writes
+    fields = [key, *(f for f in others if f.column_name != "changed_at" or not f.null)]
     return TableSpec(
         name=model._meta.table_name,
         columns=tuple(f.column_name for f in fields),

@@ -59,13 +59,15 @@ What = Literal["users", "audit", "all"]
 Record = dict[str, Any]
 FORMAT: Final = "companion-export"
 VERSION: Final = 1
-USER_COLUMNS: Final = (
+_FIRST_COLUMNS: Final = (
     *("username", "email", "is_email_verified", "status", "reason", "registered_at", "registration_ip"),
     *("invited_by", "origin", "platform", "language", "reviewed_by", "reviewed_at", "banned_from", "ban_expires_at"),
     *("password_set_at", "last_login_at", "is_email_noted", "may_reapply", "chat", "questionnaire"),
-    *("member_until", "ended_because", "ended_at", "renewed_at", "stay_asked_at", "member_for"),
 )
+_LATER_COLUMNS: Final = ("member_until", "ended_because", "ended_at", "renewed_at", "stay_asked_at", "member_for")
+USER_COLUMNS: Final = (*_FIRST_COLUMNS, *_LATER_COLUMNS)
 HASH_COLUMNS: Final = ("hash", "salt", "algorithm")
+COLUMNS_WITH_HASHES: Final = (*_FIRST_COLUMNS, *HASH_COLUMNS, *_LATER_COLUMNS)  # what 1.0.0 had keeps its place
 REVIEW_COLUMNS: Final = (
     *("transition", "status_before", "status_after", "reason", "ban_expires_at", "operator", "reviewed_at"),
 )
@@ -178,7 +180,7 @@ class Exporter:
         return {kind: self._write_csv(kind, str(folder / f"{kind}.csv")) for kind in kinds}
 
     def _write_csv(self, kind: str, output: str) -> int:
-        columns = AUDIT_COLUMNS if kind == "audit" else (*USER_COLUMNS, *(HASH_COLUMNS if self.with_hashes else ()))
+        columns = AUDIT_COLUMNS if kind == "audit" else COLUMNS_WITH_HASHES if self.with_hashes else USER_COLUMNS
         count = 0
         with open_output(output) as file:
             writer = csv.writer(file, lineterminator="\n")

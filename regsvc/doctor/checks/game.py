@@ -311,7 +311,8 @@ def there_is_no_gate(facts: Facts) -> Iterator[Symptom]:
     Severity.RISKY,
     means="membership.idle is set, and nothing tells who plays: there is no AuthMe, nor a world in game.directory.",
     why="No membership ends because its user does not play.",
-    do="Set game.directory to the folder with the world’s folder (level-name), or membership.idle to nothing.",
+    do="Set game.directory to the folder with the world’s folder (level-name), and let the companion’s user read that; "
+    "or set membership.idle to nothing.",
     where=FixLocation(Source.OURS, '[membership] idle = ""'),
 )
 def nothing_tells_of_logins(facts: Facts) -> Iterator[Sentence]:
@@ -320,7 +321,10 @@ def nothing_tells_of_logins(facts: Facts) -> Iterator[Sentence]:
         return
     world = directory / facts.properties.level_name
     if find_last_saves(world, ()) is None:
-        yield Sentence("There is no folder {folder}, which would tell who plays.", folder=world / "playerdata")
+        yield Sentence(
+            "The folder {folder}, which would tell who plays, is missing or cannot be read.",
+            folder=world / "playerdata",
+        )
 
 
 @check(

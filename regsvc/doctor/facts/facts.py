@@ -422,7 +422,7 @@ class Facts:
         if not self.config.bot_token or "chat.bot_token" in self.config.missing_secrets:
             raise FactUnavailable("roles on Discord: the file of the bot’s token is missing")
         met = self._current_daemon.roles_problem if self._current_daemon is not None else ""
-        return self.host.find_role_problems(guild) or [met][: bool(met)]
+        return self.host.find_role_problems(guild) or ([met] if met else [])
 
     @cached_property
     def running_daemon(self) -> RunningDaemon | None:

@@ -554,7 +554,7 @@ class MailRenderer:
         return _Content({"username": _get_user(mail).username})
 
     def _membership(self, mail: OutboxEntry) -> _Content:
-        """Render what has become of a membership; a reminder has its cause as payload. One overtaken is not sent."""
+        """Render a mail about a membership; a reminder's payload is the cause. It is dropped if that changed since."""
         user = _get_user(mail)
         if user.status != APPROVED or (user.ended_because is not None) != (mail.template == "membership_ended"):
             raise Drop("the membership is another one by now")
@@ -664,9 +664,9 @@ class MailRenderer:
         return _Content({"username": username, "link": link, "minutes": minutes}, (token,))
 
     def _digest(self, mail: OutboxEntry) -> _Content:
-        """List the users who await review now, or ask to stay; those decided on meanwhile are left out."""
-        waiting = [User.select().where(models.AWAITS_REVIEW).order_by(User.id)]
-        if self.config().membership.renew == "ask":
+        """List the users who await review now, or in a digest ask to stay; those decided on meanwhile are left out."""
+        waiting = [User.select().where(models.AWAITS_REVIEW).order_by(User.created_at, User.id)]
+        if mail.template == "digest":
             waiting.append(User.select().where(models.ASKS_TO_STAY).order_by(User.stay_asked_at, User.id))
         count = sum(each.count() for each in waiting)
         listed = [user for each in waiting for user in each.limit(_MAX_LISTED)][:_MAX_LISTED]

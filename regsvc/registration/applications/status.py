@@ -29,10 +29,11 @@ from regsvc.core.shapes import Moment, Output, Username
 from regsvc.core.shared_lookup import SharedLookup
 from regsvc.database.audit import AUTOMATIC, SYNC
 from regsvc.database.engine import Worker
-from regsvc.database.models import APPROVED, AWAITS_REVIEW, IS_ASKED, PENDING, Review, SyncRecord, User
+from regsvc.database.models import APPROVED, AWAITS_REVIEW, ENDED, IS_ASKED, PENDING, Review, SyncRecord, User
 from regsvc.http.live_streams import EVENT_STREAM, LiveStream, LiveStreams, send_events
 from regsvc.http.messages import (
     ANSWER_BY,
+    HAS_ENDED,
     ApplicationToken,
     Count,
     Email,
@@ -48,6 +49,7 @@ from regsvc.registration.questionnaire.service import OptionId, Questionnaires
 from regsvc.runtime.event_streams import HEARTBEAT, PREAMBLE, encode_event
 from regsvc.runtime.game_status import GameServers
 from regsvc.runtime.join_facts import OwnWhyReply, WhyNot, explain_to_player
+from regsvc.users.gates import access_of
 from regsvc.users.questions import find_questions
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import needs_password
@@ -230,6 +232,7 @@ class Applications:
                 questions=tuple(to_reply(AskedFields, it) for it in questions.get(user.id, ())),
                 answers=None if result is None else tuple(map(_given_answer, result.answers)),
                 can_edit_answers=is_pending and result is not None and self._questionnaires.is_enabled,
+                has_ended=access_of(user) == ENDED or UNSET,
                 game_address=game_address,
             )
         return statuses
@@ -339,6 +342,7 @@ class ApplicationReply(Reply, frozen=True, kw_only=True):
     questions: Annotated[tuple[AskedFields, ...], Meta(description="Oldest first; only the newest can be answered.")]
     answers: tuple[GivenAnswerFields, ...] | None
     can_edit_answers: bool
+    has_ended: Annotated[bool, HAS_ENDED] | UnsetType = UNSET
     game_address: (
         Annotated[str, Meta(description="The address to type into the game.", examples=["play.example.org"])] | None
     )

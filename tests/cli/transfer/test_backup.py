@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from regsvc.cli.transfer.tables import list_tables
 from regsvc.database.engine import open_database
+from regsvc.database.models import GENERATED, MODELS
 from tests.cli.transfer.conftest import Run
 from tests.conftest import MakeDaemon
 from tests.support.authme.authme_database import SqliteFile
@@ -137,6 +139,12 @@ def test_a_backup_of_one_kind_comes_back_on_the_other(
     place: Daemon, run: Run, daemon: MakeDaemon, mariadb: MariaDBServer
 ) -> None:
     make_alice(run)
+    assert run("registration", "close").status == 0
+    with closing(sqlite3.connect(place.state_dir / "companion.db")) as ours, ours:
+        ours.execute(
+            "INSERT INTO regsvc_team_chat_message (chat, user_id, username_key, shown, version, is_open, changed_at)"
+            " VALUES ('team', 1, 'alice', 'approved', '1', 0, '2031-05-04 12:00:00.000')"
+        )
     folder, second = place.directory / "one", place.directory / "two"
     assert run("backup", str(folder)).status == 0
     with mariadb.fresh_database() as elsewhere:
@@ -148,6 +156,23 @@ def test_a_backup_of_one_kind_comes_back_on_the_other(
     back = daemon({}, directory=place.directory / "back")
     assert companion_here("restore", str(second), config=back.config_file).status == 0
     assert "Alice" in companion_here("users", "list", config=back.config_file).output
+    assert "closed" in companion_here("registration", "show", config=back.config_file).output
+    with closing(sqlite3.connect(back.state_dir / "companion.db")) as ours:
+        moved = ours.execute("SELECT username_key, changed_at FROM regsvc_team_chat_message").fetchall()
+    assert moved == [("alice", "2031-05-04 12:00:00.000")]
+
+
+def test_every_column_that_has_to_be_filled_is_copied() -> None:
+    copied = {table.name: table.columns for table in list_tables()}
+    needed = {
+        (model._meta.table_name, field.column_name)
+        for model in MODELS
+        if model._meta.table_name in copied
+        for field in model._meta.sorted_fields
+        if not field.null and field.column_name not in GENERATED
+    }
+    assert needed, "the models declare columns"
+    assert {(table, column) for table, column in needed if column not in copied[table]} == set()
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])

@@ -11,7 +11,9 @@ export const ACTIONS = [
   ...["user.adopted", "user.password_changed", "user.password_link_created", "user.email_changed"],
   ...["user.answers_changed"],
   ...["user.totp_enabled", "user.totp_disabled", "user.recovery_codes_replaced", "user.recovery_code_used"],
-  ...["user.session_ended", "user.role_changed", "user.rights_ended", "user.note_added", "user.asked"],
+  ...["user.session_ended", "user.role_changed", "user.rights_ended"],
+  ...["membership.set", "membership.ended", "membership.renewed", "membership.asked", "membership.declined"],
+  ...["user.note_added", "user.asked"],
   ...["user.question_answered", "user.answer_judged", "settings.changed"],
   ...["token.created", "token.revoked", "invitation.created", "invitation.revoked"],
   ...["user.logged_in", "user.login_failed", "user.totp_failed", "user.logged_out"],
@@ -85,11 +87,11 @@ function snakeCase(name) {
  * @param {unknown} value
  */
 function formatValue(name, value) {
-  if (typeof value === "number" && name.endsWith("At")) {
+  if (typeof value === "number" && (name.endsWith("At") || name === "until")) {
     return formatTime(value);
   }
   if (typeof value === "string") {
-    const key = `${name === "cause" ? name : "status"}_${value}`;
+    const key = `${["cause", "because"].includes(name) ? name : "status"}_${value}`;
     return hasText(key) ? t(key) : value;
   }
   return typeof value === "object" ? JSON.stringify(value) : String(value);

@@ -97,7 +97,7 @@ export function describeNone(search, otherwise) {
 /**
  * "Approve Alice"
  *
- * @param {{ decision: DecisionName, usernames: string[] }} entry
+ * @param {{ decision: PendingName, usernames: string[] }} entry
  */
 export function describeDecision({ decision, usernames }) {
   return t(`will_${decision}`, { names: listNames(usernames) });

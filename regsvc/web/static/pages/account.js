@@ -4,6 +4,7 @@ import { chatSection } from "../account/chat.js";
 import { deleteSection } from "../account/delete.js";
 import { emailSection } from "../account/email.js";
 import { exportSection } from "../account/export.js";
+import { lookForRole, renderMembership, stayForm } from "../account/membership.js";
 import { madeSection, passwordSection } from "../account/password.js";
 import { sessionsSection } from "../account/sessions.js";
 import { totpSection } from "../account/totp.js";
@@ -48,7 +49,7 @@ async function render() {
       return;
     }
   }
-  await (session.current === null ? showLogin() : showAccount(session.current.username));
+  await (session.current === null ? showLogin() : openAccount(session.current.username));
 }
 
 /** Show the login form, with the message that led here, if any. */
@@ -60,7 +61,7 @@ function showLogin(text = "", kind = "") {
     username: lastUsername,
     onLogin: (reply, stays) => {
       session.begin(reply, stays);
-      return showAccount(reply.username);
+      return openAccount(reply.username);
     },
   });
   const links = make(
@@ -83,8 +84,8 @@ function statusLookup() {
     submit: t("look_up"),
     kind: "quiet",
     send: async ({ username }) => {
-      const { status, username: name } = await api.get("review/status", { username: username.trim() });
-      result.textContent = t("looked_up", { name, status: t(`status_${status}`) });
+      const { status, hasEnded, username: name } = await api.get("review/status", { username: username.trim() });
+      result.textContent = t("looked_up", { name, status: t(hasEnded ? "membership_over" : `status_${status}`) });
     },
   });
   form.element.addEventListener("submit", () => replaceContent(result)); // it may be about another name
@@ -98,6 +99,18 @@ function statusLookup() {
   );
 }
 
+/**
+ * Show the account, and again if it turns out that a lost role is back.
+ *
+ * @param {string} username
+ */
+async function openAccount(username) {
+  const user = await showAccount(username);
+  if (await lookForRole(api, user)) {
+    await showAccount(username);
+  }
+}
+
 /** @param {string} username */
 async function showAccount(username) {
   lastUsername = username;
@@ -107,13 +120,13 @@ async function showAccount(username) {
   }
   notice.clear();
   const user = { ...data, username: data.username ?? username };
-  const account = { api, config, session, user, leave, refresh: () => showAccount(username) };
+  const account = { api, config, session, user, leave, refresh: async () => void (await showAccount(username)) };
   const isInTeam = session.current?.isAdmin === true;
   const sections = SECTIONS.filter((section) => section.isShown(config) && (isInTeam || !section.isForTeam));
   showSection(
     user.username,
-    renderOverview(data),
-    data.status === "approved" && joinHelp(api, config, { heading: "h3", username: user.username }),
+    renderOverview(account),
+    data.status === "approved" && !data.hasEnded && joinHelp(api, config, { heading: "h3", username: user.username }),
     isInTeam && make("p", {}, link("admin", t("to_admin"), { class: "button quiet" })),
     make(
       "div",
@@ -122,6 +135,7 @@ async function showAccount(username) {
     ),
     button(t("log_out"), logOut, "quiet"),
   );
+  return user;
 }
 
 /**
@@ -142,28 +156,34 @@ function adviceKey({ status, canBeMailed, reapplyAt, answerBy }) {
   return status === "rejected" && reapplyAt ? "advice_rejected_until" : `advice_${status}`;
 }
 
-/** @param {OwnStatus} user */
-function renderOverview(user) {
-  const { status, reason, email, reviewedAt, reapplyAt, answerBy, applicationToken: token } = user;
+/** @param {Account} account */
+function renderOverview(account) {
+  const { user } = account;
+  const { status, reason, email, reviewedAt, reapplyAt, answerBy, hasEnded, membership } = user;
+  const { applicationToken: token } = user;
   const address = config.gameAddress;
-  const advice =
-    status === "approved" && address
+  const advice = hasEnded
+    ? t("ended_why")
+    : status === "approved" && address
       ? t("advice_approved_at", { address })
       : t(adviceKey(user), { email, date: formatTime(reapplyAt ?? answerBy) });
   const place = make("span", { "aria-live": "polite" }, linkContact(advice));
   if (status === "approved") {
     ownWhy(api, "user/why", place, advice);
   }
-  const kind = answerBy ? "wait" : status === "rejected" || status === "banned" ? "bad" : "good";
-  const title = t(`status_${answerBy ? "asked" : status}`);
+  const kind = answerBy ? "wait" : hasEnded || status === "rejected" || status === "banned" ? "bad" : "good";
+  const title = t(hasEnded ? "membership_over" : `status_${answerBy ? "asked" : status}`);
   return [
     make("p", { class: "notice", "data-kind": kind }, make("strong", {}, title), "\n", place),
     answerBy && token && make("p", {}, link(`application#token=${token}`, t("asked_answer"), { class: "button" })),
+    renderMembership(user),
     definitionList([
       [t("reason"), reason],
       [t("reviewed_at"), formatTime(reviewedAt)],
+      [t("member_until"), formatTime(membership?.endsAt)],
       [t("email"), email],
     ]),
+    stayForm(account),
     status === "rejected" && !reapplyAt && make("p", {}, applyAgain(token)),
   ];
 }

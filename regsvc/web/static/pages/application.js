@@ -30,6 +30,7 @@ const KINDS = {
   approved: "spoken",
   rejected: "spoken",
   banned: "bad",
+  ended: "bad",
 };
 
 const CROSS = "M10 10 22 22M22 10 10 22";
@@ -102,9 +103,10 @@ function show(application) {
   showTime(Date.now());
   const state = stateOf(application);
   if (before === null || stateOf(before) !== state) {
-    notice.show(headline(application), KINDS[state]);
-    document.title = `${t(`status_${state}`)} – ${config.webServerPrefix}`;
-    showTabIcon(application.status);
+    const isTold = before === null && KINDS[state] === "spoken"; // by the panel, which is read with the page
+    notice.show(isTold ? "" : headline(application), KINDS[state]);
+    document.title = `${t(state === "ended" ? "membership_over" : `status_${state}`)} – ${config.webServerPrefix}`;
+    showTabIcon(state);
   }
   if (overviewState(before) !== overviewState(application)) {
     replaceContent(overview, renderOverview(application));
@@ -126,14 +128,14 @@ function show(application) {
 /**
  * Show the decision in the tab, too, for those who wait in another one.
  *
- * @param {string} status
+ * @param {string} state
  */
-function showTabIcon(status) {
-  if (MARKS[status] === undefined) {
+function showTabIcon(state) {
+  if (MARKS[state] === undefined) {
     tabIcon.href = hostIcon;
     return;
   }
-  const [colour, stroke] = MARKS[status];
+  const [colour, stroke] = MARKS[state];
   const square = `<rect width='32' height='32' rx='7' fill='${colour}'/>`;
   const mark = `<path d='${stroke}' fill='none' stroke='#fff' stroke-width='4' stroke-linecap='round'/>`;
   const picture = `<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'>${square}${mark}</svg>`;
@@ -173,18 +175,18 @@ function headline(application) {
 }
 
 /**
- * Return the status, or "asked" while the application waits for its applicant.
+ * Return the status, "asked" while the application waits for its applicant, or "ended" once the membership has.
  *
  * @param {Application} application
  */
-function stateOf({ status, answerBy }) {
-  return answerBy === null ? status : "asked";
+function stateOf({ status, answerBy, hasEnded }) {
+  return hasEnded ? "ended" : answerBy === null ? status : "asked";
 }
 
 /** @param {Application} application */
 function renderOverview(application) {
   const { status, hasPassword, email } = application;
-  const isApproved = status === "approved";
+  const isApproved = stateOf(application) === "approved";
   const mayLackPassword = isApproved && !hasPassword && config.registration.password !== "off";
   const lacksPassword = mayLackPassword && config.authme.enabled;
   const isMailed = config.registration.passwordReset === "mail";
@@ -193,6 +195,13 @@ function renderOverview(application) {
     "data-kind": "info",
     "aria-live": "polite",
   });
+  if (application.hasEnded) {
+    return [
+      ownWhy(api, "application/why", place),
+      make("p", {}, t("ended_next")),
+      make("p", {}, link("account", t("to_account"), { class: "button" })),
+    ];
+  }
   return [
     isApproved && welcome(application.username),
     status === "rejected" && rejection(application),
@@ -209,7 +218,7 @@ function renderOverview(application) {
 }
 
 /**
- * Make what everybody waited for: the player is in, with confetti the first time. The notice tells screen readers.
+ * Make what everybody waited for: the player is in, with confetti the first time.
  *
  * @param {string} username
  */
@@ -221,7 +230,7 @@ function welcome(username) {
     "section",
     { class: "welcome" },
     isFirst && make("div", { class: "confetti", "aria-hidden": "true" }, pieces),
-    make("p", { "aria-hidden": "true" }, t("welcome")),
+    make("p", {}, t("welcome")),
     make("h2", { dir: "auto" }, username),
     config.gameAddress !== null && copyable(config.gameAddress),
   );

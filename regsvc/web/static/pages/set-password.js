@@ -41,8 +41,8 @@ function finish(content, text, kind, ...children) {
  * @param {HTMLElement} content
  * @param {PostReply<"password/reset">} reply
  */
-function finishSet(content, { status }) {
-  const mayJoin = status === "approved"; // others may still be waiting for their review
+function finishSet(content, { status, hasEnded = false }) {
+  const mayJoin = status === "approved" && !hasEnded; // others may still be waiting for their review
   const account = make("p", { class: "buttons" }, link("account", t("to_account"), { class: "button quiet" }));
   finish(content, t(mayJoin ? "done_may_join" : "done"), "good", mayJoin && joinHelp(api, config), account);
 }

@@ -7,6 +7,18 @@ import { formatWait, hasText, t } from "./i18n.js";
 /** @type {Record<string, string>} */
 const ICONS = { good: "i-circle-check", bad: "i-circle-alert", info: "i-info", wait: "i-circle-alert" };
 
+const READ = 2000; // milliseconds, after which screen readers have been told
+
+/**
+ * Remove a text that is for screen readers alone as soon as it was read aloud: later it would be old, or be read twice.
+ *
+ * @param {Element} element
+ */
+export function clearOnceRead(element) {
+  const text = element.textContent;
+  setTimeout(() => element.textContent === text && element.replaceChildren(), READ);
+}
+
 /**
  * The message at the top of the page; screen readers read it aloud. `kind`: "", "good", "bad", "info", "wait" or
  * "spoken".
@@ -26,6 +38,9 @@ export const notice = {
     }
     replaceContent(this.element, text && ICONS[kind] && icon(ICONS[kind]), linkContact(text));
     this.element.dataset.kind = kind;
+    if (kind === "spoken") {
+      clearOnceRead(this.element);
+    }
   },
 
   /**

@@ -1,10 +1,12 @@
-// The dialog before a decision: the reason (typed or saved), the end of a ban, and whether the user is mailed.
+// The dialog before a decision: the reason (typed or saved), the end of a ban or of the membership that an approval
+// begins, and whether the user is mailed.
 
+import { config } from "../../shared/config.js";
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { dropDraft, keepDraft } from "../browser-storage.js";
 import { countNames } from "../phrases.js";
-import { BanEndField } from "./ban-end-field.js";
+import { BanEndField, MembershipEndField } from "./end-field.js";
 import {
   encodeReason,
   isBuiltIn,
@@ -24,12 +26,14 @@ const LONGEST_REASON = 4000; // characters, as in the API
  * @property {string[]} usernames
  * @property {string | null} [key] a key that confirms while no text is being typed, so that pressing it twice decides
  * @property {string | null} [reason] the initial reason; null for the last one given
+ * @property {boolean} [isForTerm] whether an approval is asked about because of the membership that it begins
  * @property {number | null} [end] the end of the ban that is changed, epoch milliseconds; undefined for a new one
  */
 
 /**
- * @typedef {{ reason: string, silent: boolean, expiresAt?: number | null, mayReapply?: boolean }} DialogAnswer
- *   `expiresAt` for a ban only, `mayReapply` for a rejection
+ * @typedef {{ reason: string, silent: boolean, expiresAt?: number | null, mayReapply?: boolean, until?: number | null,
+ *   for?: string }} DialogAnswer `expiresAt` for a ban only, `mayReapply` for a rejection, `until` and `for` for an
+ *   approval
  */
 
 /**
@@ -49,7 +53,7 @@ class DecisionDialog {
    * @param {DialogOptions} options
    * @param {(answer: DialogAnswer | null) => void} resolve
    */
-  constructor({ decision, usernames, key = null, reason = null, end }, resolve) {
+  constructor({ decision, usernames, key = null, reason = null, isForTerm = false, end }, resolve) {
     this.decision = decision;
     this.key = key;
     this.isChange = end !== undefined;
@@ -71,6 +75,8 @@ class DecisionDialog {
     this.silent = make("input", { type: "checkbox", checked: decision === "reopen" });
     this.mayReapply = decision === "reject" ? make("input", { type: "checkbox" }) : null;
     this.end = decision === "ban" ? new BanEndField(end) : null;
+    this.membership = this.isMessage && config.memberFor ? new MembershipEndField({ isNew: true }) : null;
+    this.first = isForTerm ? this.membership?.length : null;
     this.dialog = this.makeDialog(usernames);
     this.dialog.addEventListener("cancel", () => this.dropDraft());
     this.dialog.addEventListener("close", () => {
@@ -94,7 +100,7 @@ class DecisionDialog {
     document.body.append(this.dialog);
     this.dialog.showModal();
     const checked = /** @type {HTMLElement | null} */ (this.reasons.querySelector("input:checked"));
-    (checked ?? this.reason).focus();
+    (this.first ?? checked ?? this.reason).focus();
   }
 
   /** @param {string[]} usernames */
@@ -114,7 +120,7 @@ class DecisionDialog {
         this.error,
         links,
       ),
-      this.end?.element,
+      (this.end ?? this.membership)?.element,
       this.mayReapply && make("label", { class: "option" }, this.mayReapply, make("span", {}, t("may_reapply"))),
       make("label", { class: "option" }, this.silent, make("span", {}, t("silent"))),
       this.makeButtons(),
@@ -253,7 +259,7 @@ class DecisionDialog {
   /** @param {Event} event */
   confirm(event) {
     event.preventDefault();
-    if (this.end !== null && !this.end.validate()) {
+    if ((this.end ?? this.membership)?.validate() === false) {
       return;
     }
     const reason = this.value;
@@ -266,7 +272,7 @@ class DecisionDialog {
     this.dropDraft();
     const expiresAt = this.end === null ? {} : { expiresAt: this.end.value };
     const mayReapply = this.mayReapply === null ? {} : { mayReapply: this.mayReapply.checked };
-    this.answer = { reason, silent: this.silent.checked, ...expiresAt, ...mayReapply };
+    this.answer = { reason, silent: this.silent.checked, ...expiresAt, ...mayReapply, ...this.membership?.term };
     this.dialog.close();
   }
 }

@@ -9,9 +9,9 @@ export const STATUSES = ["pending", "approved", "rejected", "banned"];
 export const DECISIONS = ["approve", "reject", "reopen", "ban", "unban", "delete"];
 
 /**
- * The status after each decision.
+ * The status after each decision that changes it.
  *
- * @type {Record<DecisionName, Status | "deleted">}
+ * @type {Partial<Record<PendingName, Status | "deleted">>}
  */
 export const OUTCOMES = {
   approve: "approved",

@@ -82,6 +82,11 @@ export class DecisionSender {
 
   /** @param {PendingDecision[]} entries */
   async deliver(entries) {
+    const open = this.findUnanswered(entries);
+    if (open !== undefined) {
+      entries.forEach((entry) => this.pending.hold(entry, open.message, true));
+      return;
+    }
     entries.forEach((entry) => {
       entry.isUnderWay = true;
     });
@@ -102,6 +107,20 @@ export class DecisionSender {
       }
     }
     entries.forEach((entry) => this.applyOutcomes(entry, outcomes, refusal));
+  }
+
+  /**
+   * Return the change of memberships that may have arrived, if these are others. It is asked for again first: its
+   * attempt ends with the next answer to such a request, and the same time would be added twice.
+   *
+   * @param {PendingDecision[]} entries
+   */
+  findUnanswered(entries) {
+    const isOpen = (/** @type {PendingDecision} */ { isUnsure, decision, state }) =>
+      isUnsure && decision === "membership" && state !== "refused";
+    return entries[0].decision === "membership"
+      ? this.pending.entries.find((entry) => isOpen(entry) && !entries.includes(entry))
+      : undefined;
   }
 
   /**

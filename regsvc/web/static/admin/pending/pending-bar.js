@@ -3,9 +3,11 @@
 
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
+import { clearOnceRead } from "../../shared/notice.js";
 import { effect, Signal } from "../../shared/signal.js";
 import { askPassword } from "../decisions/actions.js";
 import { wordReason } from "../decisions/saved-reasons.js";
+import { describeTerm } from "../decisions/term.js";
 import { describeDecision, formatNumber, listNames, statusInSentence } from "../phrases.js";
 import { leaveRoom } from "../room-below.js";
 
@@ -53,6 +55,7 @@ export class PendingBar {
    */
   announce(text) {
     this.status.textContent = text;
+    clearOnceRead(this.status);
   }
 
   toggleList() {
@@ -191,18 +194,20 @@ class Row {
     const passwordChoice = await askPassword(usernames);
     if (passwordChoice !== null) {
       this.pending.dismiss(this.entry);
-      this.pending.add({ ...this.entry, usernames, passwordChoice });
+      this.pending.add({ ...this.entry.stored, usernames, passwordChoice });
     }
   }
 
   /** @param {Child[]} children */
   description(...children) {
     const { entry } = this;
+    const { reason: given = "", passwordChoice, mayReapply, silent } = entry.details;
     const reason = [
-      wordReason(entry.reason),
-      entry.passwordChoice && t(`choice_${entry.passwordChoice}`),
-      entry.mayReapply && t("may_reapply"),
-      entry.silent && t("silently"),
+      wordReason(given),
+      passwordChoice && t(`choice_${passwordChoice}`),
+      mayReapply && t("may_reapply"),
+      describeTerm(entry.details),
+      silent && t("silently"),
     ]
       .filter(Boolean)
       .join(" · ");

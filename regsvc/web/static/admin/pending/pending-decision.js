@@ -5,7 +5,7 @@ const RETRY_DELAYS = [2, 4, 8, 15, 30, 60]; // seconds, after the first failure,
 
 /**
  * @typedef {object} DecisionFields what is undefined is not sent
- * @property {DecisionName} decision
+ * @property {PendingName} decision
  * @property {string[]} usernames
  * @property {Record<string, Status>} [shown] by name, the statuses that the operator saw
  * @property {string} [reason]
@@ -13,6 +13,9 @@ const RETRY_DELAYS = [2, 4, 8, 15, 30, 60]; // seconds, after the first failure,
  * @property {number | null} [expiresAt]
  * @property {boolean} [mayReapply]
  * @property {PasswordChoice} [passwordChoice] which one counts of those who registered anew in the game
+ * @property {number | null} [until] when the membership ends; null: never
+ * @property {string} [for] how long the membership lasts, "30 days", in place of `until`
+ * @property {boolean} [decline] whether it is declined that users stay, who asked for it
  * @property {boolean} [isUnsure] whether it may have arrived although there was no answer
  */
 
@@ -25,25 +28,12 @@ const RETRY_DELAYS = [2, 4, 8, 15, 30, 60]; // seconds, after the first failure,
 
 export class PendingDecision {
   /** @param {DecisionFields} fields */
-  constructor({
-    decision,
-    usernames,
-    shown = {},
-    reason = "",
-    silent = false,
-    expiresAt = undefined,
-    mayReapply = false,
-    passwordChoice = undefined,
-    isUnsure = false,
-  }) {
+  constructor({ decision, usernames, shown = {}, isUnsure = false, ...details }) {
     this.decision = decision;
     this.usernames = usernames;
     this.shown = shown;
-    this.reason = reason;
-    this.silent = silent;
-    this.expiresAt = expiresAt;
-    this.mayReapply = mayReapply;
-    this.passwordChoice = passwordChoice;
+    /** The other fields of the request, as they were given. */
+    this.details = details;
     /** @type {PendingState} */
     this.state = "waiting";
     this.dueAt = Date.now() + UNDO_TIME;
@@ -61,7 +51,7 @@ export class PendingDecision {
    * @param {DecisionOutcome[]} refusals
    */
   refusedPart(refusals) {
-    const refused = new PendingDecision({ ...this, usernames: refusals.map(({ username }) => username) });
+    const refused = new PendingDecision({ ...this.stored, usernames: refusals.map(({ username }) => username) });
     refused.state = "refused";
     refused.refusals = refusals;
     return refused;
@@ -106,24 +96,18 @@ export class PendingDecision {
 
   /** The fields of a request, beside its usernames. */
   get body() {
-    const { decision, reason, silent, expiresAt, mayReapply, passwordChoice } = this;
-    return {
-      ...(reason ? { reason } : {}),
-      ...(silent || decision === "reopen" ? { silent } : {}),
-      ...(expiresAt === undefined ? {} : { expiresAt }),
-      ...(mayReapply ? { mayReapply } : {}),
-      ...(passwordChoice ? { passwordChoice } : {}),
-    };
+    const given = Object.entries(this.details).filter(([, value]) => value || value === null);
+    return { ...(this.decision === "reopen" ? { silent: false } : {}), ...Object.fromEntries(given) };
   }
 
-  /** Equal for decisions that can share a request. */
+  /** Equal for decisions that can share a request; what must not be done twice is asked for again as it was. */
   get kind() {
-    return JSON.stringify([this.decision, this.body]);
+    return JSON.stringify([this.decision, this.body, this.decision === "membership" && this.usernames]);
   }
 
   /** What is stored in the tab. */
   get stored() {
-    const { decision, usernames, shown, reason, silent, expiresAt, mayReapply, passwordChoice, isUnsure } = this;
-    return { decision, usernames, shown, reason, silent, expiresAt, mayReapply, passwordChoice, isUnsure };
+    const { decision, usernames, shown, isUnsure, details } = this;
+    return { decision, usernames, shown, isUnsure, ...details };
   }
 }

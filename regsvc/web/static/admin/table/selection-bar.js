@@ -2,6 +2,7 @@
 
 import { make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
+import { clearOnceRead } from "../../shared/notice.js";
 import { formatNumber } from "../phrases.js";
 import { leaveRoom } from "../room-below.js";
 
@@ -32,6 +33,7 @@ export function selectionBar(context, table, actions) {
     bar.hidden = size === 0;
     count.textContent = text;
     status.textContent = size ? text : "";
+    clearOnceRead(status);
   });
   return [bar, status];
 }

@@ -85,7 +85,7 @@ class TeamPage {
     const options = ROLES.map((value) => make("option", { value }, labelFor("role", value)));
     const select = make("select", { id: role }, options);
     return this.form(t("role_give"), () => this.give(input.value.trim(), select.value), [
-      [make("label", { for: name }, t("name")), input],
+      [make("label", { for: name }, t("member_name")), input],
       [make("label", { for: role }, t("role")), select],
     ]);
   }
@@ -105,7 +105,7 @@ class TeamPage {
       return this.create(input.value.trim(), permissions, select.value ? Number(select.value) : null);
     };
     return this.form(t("token_make"), send, [
-      [make("label", { for: name }, t("name")), input],
+      [make("label", { for: name }, t("token_name")), input],
       make(
         "fieldset",
         { class: "field" },

@@ -9,13 +9,14 @@ import { givePoints, NotesSection } from "../additions.js";
 import { askedBadge, listedBadge, pendingBadge, playerBadge, statusBadge } from "../badges.js";
 import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
 import { askApplicant } from "../decisions/ask-dialog.js";
+import { membershipActions, membershipBadges, membershipButtons, membershipKeys } from "../decisions/membership.js";
 import { destructiveButtons, moreMenu } from "../decisions/more-menu.js";
 import { APPLICANT_NEWS, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
 import { may, mayDecide } from "../permissions.js";
 import { Refresh } from "../refresh.js";
 import { sendChange } from "../send-change.js";
 import { whyPanel } from "../why.js";
-import { renderAnswers, renderConversation, renderRecord } from "./queue/applicant.js";
+import { renderAnswers, renderConversation, renderHistory } from "./queue/applicant.js";
 import { passwordSection } from "./user/password.js";
 import { renderClients, renderFacts, renderGates, renderPlayer, renderSent, renderSessions } from "./user/sections.js";
 
@@ -51,17 +52,21 @@ class UserPage {
     /** @type {Signal<UserDetails | null>} null: there is no user with this name any more */
     this.user = new Signal(null);
     this.refresh = new Refresh(context, () => this.load());
+    this.membership = membershipActions(context, () => {
+      const isFree = this.user.value !== null && context.pendingFor(name) === null;
+      return isFree && this.user.value ? [this.user.value] : [];
+    });
     this.state = make("p", { class: "badges", tabindex: "-1" });
     this.actions = make("div", { class: "row-actions", role: "group", "aria-label": t("user_acts") });
-    this.about = make("div", { class: "user-about" });
+    this.about = make("section", { class: "panel user-about" });
     this.password = passwordSection(context, name);
     this.details = make("div", {});
     this.notes = new NotesSection(context, name, "h3");
     this.notes.onAdded = () => this.load();
-    this.player = make("section", {});
-    const left = make("section", {}, this.details, this.notes.element, this.password.element);
-    const columns = make("div", { class: "columns" }, left, this.player);
-    this.elements = [this.state, this.actions, this.about, columns];
+    this.notes.element.className = "panel";
+    this.player = make("div", {});
+    const parts = [this.about, this.actions, this.details, this.notes.element, this.password.element];
+    this.elements = [this.state, make("div", { class: "columns" }, make("div", {}, parts), this.player)];
   }
 
   /** Follow the user, events and pending decisions from now on. */
@@ -78,7 +83,7 @@ class UserPage {
         }
       }
     });
-    context.onEvent(["sync_finished", "missed"], () => this.refresh.soon());
+    context.onEvent(["user_membership_changed", "sync_finished", "missed"], () => this.refresh.soon());
     context.onDecision((change) => {
       if (change === "sent" || change === "refused") {
         this.refresh.soon();
@@ -86,6 +91,7 @@ class UserPage {
     });
     context.addKeys({
       ...decisionKeys(DECISIONS, (decision) => this.decide(decision)),
+      ...membershipKeys(this.membership),
       ...(may("users.review") ? { q: { label: "key_ask", action: () => this.ask() } } : {}),
       c: { label: "key_change_ban", action: () => this.changeBan() },
     });
@@ -119,21 +125,23 @@ class UserPage {
       replaceContent(this.player);
       return;
     }
-    replaceContent(this.about, renderFacts(user), links);
+    const judge = givePoints(this.context, this.name, () => this.load());
+    replaceContent(this.about, make("h3", {}, t("profile")), renderFacts(user));
     replaceContent(
       this.details,
-      renderConversation(user, "h3"),
-      renderAnswers(
-        user,
-        "h3",
-        givePoints(this.context, this.name, () => this.load()),
-      ),
-      renderRecord(user, "h3"),
+      panel(renderConversation(user, "h3")),
+      panel(renderAnswers(user, "h3", judge)),
+      panel(renderHistory(user, "h3"), links),
     );
-    const sessions = renderSessions(user, (session) => this.endSession(session));
     const why = [make("h3", {}, t("why_title")), whyPanel(this.context, user.username)];
-    const inGame = [why, renderGates(user), renderPlayer(user)];
-    replaceContent(this.player, inGame, renderSent(user), sessions, renderClients(user));
+    const sessions = renderSessions(user, (session) => this.endSession(session));
+    replaceContent(
+      this.player,
+      panel(why, renderGates(user)),
+      panel(renderPlayer(user)),
+      panel(renderSent(user)),
+      panel(sessions, renderClients(user)),
+    );
   }
 
   /** @param {string} session */
@@ -150,7 +158,8 @@ class UserPage {
     const user = this.user.value;
     const pending = pendingBadge(this.context, this.name);
     const asked = user && askedBadge(user);
-    const state = [user?.status, user?.plugin, user?.allowlist, asked?.textContent, pending?.textContent];
+    const membership = JSON.stringify(user?.membership);
+    const state = [user?.status, user?.plugin, user?.allowlist, asked?.textContent, pending?.textContent, membership];
     const signature = JSON.stringify(state);
     if (signature === this.stateSignature) {
       return; // a decision about another user has changed: the focus stays
@@ -162,7 +171,8 @@ class UserPage {
       replaceContent(this.actions);
     } else {
       const inGame = [playerBadge(user.plugin), " ", listedBadge(user.allowlist), " "];
-      replaceContent(this.state, statusBadge(user.status), " ", asked, " ", inGame, pending);
+      const member = membershipBadges(user);
+      replaceContent(this.state, statusBadge(user.status), " ", member, asked, " ", inGame, pending);
       replaceContent(this.actions, pending === null && this.makeButtons(user));
     }
     if (hadFocus && !document.activeElement?.closest("dialog")) {
@@ -182,7 +192,9 @@ class UserPage {
       return keyButton(label, DECISION_KEYS[decision], KINDS[decision] ?? null, () => decide(decision));
     });
     return [
+      user.status === "approved" && membershipButtons(this.membership, user),
       buttons.slice(0, 1),
+      user.status !== "approved" && membershipButtons(this.membership, user),
       this.canAsk && keyButton(t("opens", { what: t("do_ask") }), "q", "quiet", () => this.ask()),
       buttons.slice(1),
       user.status === "banned" && mayDecide("ban") && keyButton(t("change_ban"), "c", "quiet", () => this.changeBan()),
@@ -214,6 +226,15 @@ class UserPage {
       await changeBan(this.context, user);
     }
   }
+}
+
+/**
+ * Make a panel; null where nothing is in it.
+ *
+ * @param {Child[]} parts
+ */
+function panel(...parts) {
+  return parts.some(Boolean) && make("section", { class: "panel" }, parts);
 }
 
 /**

@@ -5,6 +5,13 @@ import { t } from "../../shared/i18n.js";
 import { untracked } from "../../shared/signal.js";
 import { agoElement, badge, listedBadge, pendingBadge, playerBadge, statusBadge, userLink } from "../badges.js";
 import { decideFor, decisionKeys, selectionButtons } from "../decisions/actions.js";
+import {
+  membershipActions,
+  membershipBadges,
+  membershipFilter,
+  membershipKeys,
+  membershipSelectionButtons,
+} from "../decisions/membership.js";
 import { STATUSES, USER_EVENTS } from "../decisions/transitions.js";
 import { labelFor } from "../phrases.js";
 import { Listing } from "../table/listing.js";
@@ -31,15 +38,18 @@ export const usersView = {
       columns: columnsFor(context),
     });
     const decide = (/** @type {DecisionName} */ decision) => decideFor(context, decision, table.targets);
+    const membership = membershipActions(context, () => table.targets);
+    const [approve, ...others] = selectionButtons(context, table, BULK_DECISIONS, decide);
+    const forMembers = membershipSelectionButtons(context, table, membership);
     const listing = new Listing(context, query, {
       fields: fieldsFor(context.config),
       table,
       load: (values, place) => loadUsers(context.api, values, place),
       countText: "users_count",
       emptyText: "users_none",
-      actions: selectionBar(context, table, selectionButtons(context, table, BULK_DECISIONS, decide)),
+      actions: selectionBar(context, table, [approve, ...forMembers, ...others]),
     });
-    context.addKeys(decisionKeys(BULK_DECISIONS, decide));
+    context.addKeys({ ...decisionKeys(BULK_DECISIONS, decide), ...membershipKeys(membership) });
     keepUpToDate(context, listing);
     return listing.render();
   },
@@ -67,7 +77,8 @@ export async function loadUsers(api, values, place) {
  */
 export function keepUpToDate(context, listing) {
   const { table } = listing;
-  context.onEvent([...USER_EVENTS, "sync_finished", "missed"], () => listing.refresh.soon());
+  const others = ["user_membership_changed", "sync_finished", "missed"];
+  context.onEvent([...USER_EVENTS, ...others], () => listing.refresh.soon());
   context.effect(() => {
     void context.shell.pending.entries;
     untracked(() => table.refresh());
@@ -95,6 +106,7 @@ function fieldsFor({ gates }) {
   return [
     { name: "search", label: "search_users", type: "search" },
     { name: "status", label: "status", type: "select", options: choices("status", STATUSES) },
+    membershipFilter(),
     ...(gates.includes("authme") ? [player] : []),
     ...(gates.includes("allowlist") ? [listed] : []),
     { name: "sort", label: "sort", type: "select", options: sorts },
@@ -127,7 +139,7 @@ function columnsFor(context) {
     },
     {
       title: "status",
-      render: ({ username, status }) => [statusBadge(status), " ", pendingBadge(context, username)],
+      render: (user) => [[statusBadge(user.status), " "], membershipBadges(user), pendingBadge(context, user.username)],
     },
     {
       title: "in_the_game",

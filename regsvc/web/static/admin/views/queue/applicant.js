@@ -53,22 +53,40 @@ function renderAsked({ question, author, askedAt, answer, answeredAt, isSameUser
 }
 
 /**
+ * Return where the user came from, as entries of a list of facts.
+ *
+ * @param {UserDetails} user
+ * @returns {Array<[string, Child]>}
+ */
+export function originFacts({ registrationIp, gameAddresses, email, isEmailVerified }) {
+  const inGame = new Set(gameAddresses.map(({ address }) => address));
+  return [
+    [t("ip"), registrationIp && link(hashFor("users", { search: registrationIp }), registrationIp)],
+    [t("ip_in_game"), [...inGame].join(t("between_names"))],
+    [t("email_proven"), isEmailVerified || !email ? null : t("email_unproven")],
+  ];
+}
+
+/**
  * Render what else `GET /api/admin/user` adds: where the user came from, and the decisions before.
  *
  * @param {UserDetails} user
  * @param {"h3" | "h4"} level of the heading
  */
-export function renderRecord({ registrationIp, gameAddresses, email, isEmailVerified, history }, level) {
-  const inGame = new Set(gameAddresses.map(({ address }) => address));
-  return [
-    definitionList([
-      [t("ip"), registrationIp && link(hashFor("users", { search: registrationIp }), registrationIp)],
-      [t("ip_in_game"), [...inGame].join(t("between_names"))],
-      [t("email_proven"), isEmailVerified || !email ? null : t("email_unproven")],
-    ]),
-    make(level, {}, t("history")),
-    history.length ? renderHistory(history) : make("p", { class: "quiet-text" }, t("history_none")),
-  ];
+export function renderRecord(user, level) {
+  return [definitionList(originFacts(user)), renderHistory(user, level)];
+}
+
+/**
+ * Render the history, newest first; decisions about other users are in it because of the same name or address.
+ *
+ * @param {UserDetails} user
+ * @param {"h3" | "h4"} level of the heading
+ */
+export function renderHistory({ history }, level) {
+  const none = make("p", { class: "quiet-text" }, t("history_none"));
+  const reviews = make("ol", { class: "history" }, history.map(renderReview));
+  return [make(level, {}, t("history")), history.length ? reviews : none];
 }
 
 /**
@@ -207,15 +225,6 @@ function renderEarlier(answers, isSame) {
   const words = answers.length > 0 ? answers.join("\n") : t("answer_skipped_before");
   const heading = make("p", {}, badge(t("answer_changed"), "wait"), ` ${t("answered_before")}`);
   return make("div", { class: "earlier" }, heading, make("blockquote", {}, words));
-}
-
-/**
- * Render the history, newest first; decisions about other users are in it because of the same name or address.
- *
- * @param {Review[]} history
- */
-function renderHistory(history) {
-  return make("ol", { class: "history" }, history.map(renderReview));
 }
 
 /** @param {Review} review */

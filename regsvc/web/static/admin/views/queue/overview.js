@@ -32,7 +32,7 @@ export class OverviewStrip {
    * @param {Overview} overview
    * @param {number} waiting without those whom pending decisions are about
    */
-  figures({ waiting: counted, asked, oldest, oldestSince, usualSeconds, decided }, waiting) {
+  figures({ waiting: counted, asked, oldest, oldestSince, usualSeconds, decided, ...members }, waiting) {
     const { hashFor } = this.context;
     const count = counted === null ? t("very_many") : formatNumber(waiting);
     return [
@@ -50,8 +50,22 @@ export class OverviewStrip {
         asked !== 0 &&
           link(hashFor("queue", { waitingFor: "applicant" }), asked === null ? t("very_many") : formatNumber(asked)),
       ),
+      this.members("overview_stay", "asked", members.stayAsked),
+      this.members("overview_ending", "ending", members.endingThisWeek),
       figure("overview_decided", decided === null ? t("very_many") : this.decisions(decided)),
     ];
+  }
+
+  /**
+   * Count memberships of which the team has to know, with a link to them; most hosts have none, and no figure.
+   *
+   * @param {string} label the key of its text
+   * @param {string} membership the filter of the list of users
+   * @param {number | null} count null: very many
+   */
+  members(label, membership, count) {
+    const text = count === null ? t("very_many") : formatNumber(count);
+    return count !== 0 && figure(label, link(this.context.hashFor("users", { membership }), text));
   }
 
   /** @param {DecidedDay[]} days */
@@ -72,6 +86,9 @@ export class OverviewStrip {
  * @param {Child} value
  */
 function figure(label, value) {
+  if (value instanceof HTMLAnchorElement) {
+    value.ariaLabel = `${t(label)}: ${value.textContent}`; // read without the text beside it
+  }
   return make("li", {}, make("span", { class: "label" }, t(label)), make("span", { class: "value" }, value || NONE));
 }
 

@@ -33,7 +33,7 @@ export function passwordSection(context, name) {
   const shown = make("div", {});
   const element = make(
     "details",
-    { class: "password-part" },
+    { class: "panel password-part" },
     make("summary", {}, t("password_part")),
     make("p", {}, t("password_about")),
     make(

@@ -4,9 +4,11 @@ import { nameDevice } from "../../../shared/device.js";
 import { button, definitionList, make } from "../../../shared/dom.js";
 import { hasText, languageName, t } from "../../../shared/i18n.js";
 import { badge, timeElement } from "../../badges.js";
+import { describeMembership } from "../../decisions/membership.js";
 import { may } from "../../permissions.js";
 import { labelFor } from "../../phrases.js";
 import { mailBadge, mailName } from "../mails.js";
+import { originFacts } from "../queue/applicant.js";
 
 /** @param {UserDetails} user */
 export function renderFacts(user) {
@@ -17,8 +19,10 @@ export function renderFacts(user) {
     [t("reason"), user.reason && make("span", { class: "user-text" }, user.reason)],
     [t("decided"), user.reviewedAt && [timeElement(user.reviewedAt), user.reviewedBy && ` · ${user.reviewedBy}`]],
     [t("end"), end],
+    [t("membership"), describeMembership(user)],
     [t("registered"), [timeElement(user.regTime), ` · ${labelFor("origin", user.origin)}`]],
     [t("invited_by"), user.invitedBy],
+    ...originFacts(user),
     [t("last_login"), timeElement(user.lastLogin, t("never"))],
     [t("password_set"), timeElement(user.passwordSetAt, t("never"))],
     [t("language"), user.language && languageName(user.language)],
@@ -147,7 +151,7 @@ export function renderClients({ clients }) {
 }
 
 /**
- * Render a heading and a list, or that it is empty.
+ * Render a heading with the number of entries, and a list of them if there are any.
  *
  * @template Entry
  * @param {string} name
@@ -157,6 +161,5 @@ export function renderClients({ clients }) {
 function renderSection(name, entries, render) {
   const count = entries.length;
   const lines = entries.map((entry) => make("li", {}, render(entry)));
-  const list = count === 0 ? make("p", { class: "quiet-text" }, t("none")) : make("ul", { class: "lines" }, lines);
-  return [make("h3", {}, t(`${name}_count`, { count })), list];
+  return [make("h3", {}, t(`${name}_count`, { count })), count > 0 && make("ul", { class: "lines" }, lines)];
 }

@@ -1,0 +1,1 @@
+"""Mutation tests of the rules that decide who gets in (`make mutants`)."""
