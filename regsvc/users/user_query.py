@@ -78,7 +78,7 @@ class UserQuery:
 
 
 class _Key(NamedTuple):
-    """What users are sorted by: as a value, and by its name in a loaded row."""
+    """Sort key of users: as a value, and by its name in a loaded row."""
 
     value: Any
     name: str

@@ -28,7 +28,7 @@ from regsvc.accounts.chat.provider import with_defaults
 from regsvc.accounts.membership import MembershipChanges
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.config.sections import Config
-from regsvc.core import errors
+from regsvc.core import clock, errors
 from regsvc.core.backoff import Backoff
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.http_response import NoResponse, Response
@@ -210,7 +210,7 @@ def _unknown(response: Response, fields: Mapping[str, Any]) -> RolesUnknown:
 
 
 def _retry_after(response: Response, header: str) -> timedelta:
-    return response.retry_after(datetime.now().astimezone(), header) or timedelta()
+    return response.retry_after(clock.now(), header) or timedelta()
 
 
 def _find_roles(guild: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
