@@ -186,6 +186,7 @@ class User(BaseModel):
     lapses_at = UtcDateTimeField(null=True)
     lapse = CharField(8, null=True)
     ended_because = CharField(8, null=True)
+    applied_ended = CharField(8, null=True)
     ended_at = UtcDateTimeField(null=True, index=True)
     renewed_at = UtcDateTimeField(null=True)
     reminded_at = UtcDateTimeField(null=True)

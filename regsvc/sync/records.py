@@ -62,6 +62,7 @@ class UserRecord:
     lapses_at: datetime | None = None
     lapse: EndCause | None = None
     ended_because: EndCause | None = None
+    applied_ended: EndCause | None = None
     ended_at: datetime | None = None
 
     @property

@@ -66,7 +66,7 @@ class HasMembership(Protocol):
     @property
     def ended_because(self) -> Any: ...
     @property
-    def ended_at(self) -> Any: ...
+    def applied_ended(self) -> Any: ...
 
 
 class Membership(NamedTuple):
@@ -110,7 +110,7 @@ def find_membership_edit(user: HasMembership, now: datetime) -> MembershipEdit |
     """Return what the membership of an approved user was edited to in SQL, or None if it was not edited."""
     if user.status != APPROVED:
         return None
-    if (user.ended_because is None) != (user.ended_at is None):
+    if user.ended_because != user.applied_ended:
         return "renewed" if user.ended_because is None else "ended"
     if user.member_until == user.applied_until:
         return None

@@ -51,7 +51,8 @@ class HistoryEntry:
         if self.kind == "returned":
             return columns_of_new_membership(until, self.at)
         if self.kind == "ended" and is_due and columns["ended_because"] is None:
-            return {**columns, "ended_because": self.after, "ended_at": self.at, "lapses_at": None, "lapse": None}
+            ended = {"ended_because": self.after, "applied_ended": self.after, "ended_at": self.at}
+            return {**columns, **ended, "lapses_at": None, "lapse": None}
         return columns
 
 

@@ -154,7 +154,8 @@ class Memberships:
         for user in users:
             by_cause[because[user.id]].append(user)
         for cause, group in by_cause.items():
-            self._write(group, {"ended_because": cause, "ended_at": moment, "lapses_at": None, "lapse": None})
+            ended = {"ended_because": cause, "applied_ended": cause, "ended_at": moment}
+            self._write(group, {**ended, "lapses_at": None, "lapse": None})
         self._record(
             "membership.ended", users, by, lambda user: {"because": user.ended_because, **before.get(user.id, {})}
         )
@@ -167,8 +168,8 @@ class Memberships:
         Raises `WrongStatus` where a user is no longer approved.
         """
         moment = to_milliseconds(self.transitions.now())
-        ended = [user for user in users if user.ended_at is not None]
-        others = [user for user in users if user.ended_at is None]
+        ended = [user for user in users if user.applied_ended is not None]
+        others = [user for user in users if user.applied_ended is None]
         before, detail = _note(users), {} if until is None else {"until": epoch_ms(until)}
         self._write(users, columns_of_new_membership(until, moment))
         self._record("membership.renewed", ended, by, lambda user: detail | before[user.id])

@@ -611,7 +611,7 @@ class Transitions:
 
 NO_MEMBERSHIP: Final[Mapping[str, Any]] = dict.fromkeys(
     (
-        *("member_until", "applied_until", "lapses_at", "lapse", "ended_because", "ended_at"),
+        *("member_until", "applied_until", "lapses_at", "lapse", "ended_because", "applied_ended", "ended_at"),
         *("renewed_at", "reminded_at", "stay_asked_at"),
     )
 )
@@ -637,7 +637,7 @@ def note_membership(user: User) -> dict[str, Any]:
     """Return a user's membership for the audit entry of what takes it, without what SQL has changed it to."""
     times = {name: getattr(user, column) for column, name in _NOTED_TIMES.items()}
     noted: dict[str, Any] = {name: epoch_ms(at) for name, at in times.items() if at is not None}
-    return noted | ({"because": user.ended_because} if user.ended_because and user.ended_at else {})
+    return noted | ({"because": user.applied_ended} if user.applied_ended else {})
 
 
 def read_membership(noted: Mapping[str, Any]) -> dict[str, Any]:
@@ -646,7 +646,8 @@ def read_membership(noted: Mapping[str, Any]) -> dict[str, Any]:
     columns = {name: None if at is None else from_epoch_ms(at) for name, at in times.items()}
     because = noted.get("because")
     ended_at = None if because is None else columns["ended_at"]
-    ends = {"member_until": columns["applied_until"], "ended_because": because, "ended_at": ended_at}
+    ends = {"member_until": columns["applied_until"], "ended_at": ended_at}
+    ends |= {"ended_because": because, "applied_ended": because}
     return {**NO_MEMBERSHIP, **columns, **ends}
 
 

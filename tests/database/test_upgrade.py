@@ -80,7 +80,9 @@ NEW_COLUMNS: dict[str, dict[str, Any]] = {
         "answered_at": None,
         "is_asked": 0,
         "invited_by": None,
-        **dict.fromkeys(("member_until", "applied_until", "lapses_at", "lapse", "ended_because", "ended_at")),
+        **dict.fromkeys(
+            ("member_until", "applied_until", "lapses_at", "lapse", "ended_because", "applied_ended", "ended_at")
+        ),
         **dict.fromkeys(("renewed_at", "reminded_at", "stay_asked_at", "member_for")),
     },
     "regsvc_invitation": {"member_for": None, "has_second_factor": 0, "token_id": None},

@@ -70,6 +70,22 @@ def test_an_end_typed_in_sql_holds_and_is_audited(services: ServiceHarness) -> N
     assert [entry.operator for entry in services.audits("membership.renewed")] == ["sql", "sql"]
 
 
+@pytest.mark.every_database
+def test_without_authme_an_end_typed_in_sql_holds_whatever_was_typed_beside_it(
+    make_services: MakeServices, server: AllowlistServer
+) -> None:
+    place = make_services(authme__enabled=False)
+    place.register("Alice")
+    place.decide("approve", "Alice")
+    place.sync()
+    ends = "ended_because = 'date', ended_at = '2026-01-01 00:00:00'", "ended_because = NULL, ended_at = NULL"
+    for typed, may_join, action in zip(ends, (False, True), ("membership.ended", "membership.renewed"), strict=True):
+        place.ours.execute(f"UPDATE regsvc_user SET {typed} WHERE username = 'Alice'")
+        place.sync()
+        assert server.may_join("Alice") is may_join
+        assert [entry.operator for entry in place.audits(action, "Alice")] == ["sql"]
+
+
 def test_a_ban_wins_and_an_unban_leaves_the_end(services: ServiceHarness) -> None:
     services.approved("Bob")
     set_membership(services, "Bob", Term(duration=MONTH))

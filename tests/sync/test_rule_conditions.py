@@ -68,7 +68,7 @@ LONG = "x" * 255
 IDLE = {"idle": timedelta(days=30), "looks_at_roles": True}
 DUE = {"member_until": NOW, "applied_until": NOW}
 TO_COME = {"member_until": ago(seconds=-1), "applied_until": ago(seconds=-1)}
-ENDED = {"ended_because": "date", "ended_at": NOW}
+ENDED = {"ended_because": "date", "applied_ended": "date", "ended_at": NOW}
 LAPSED = {"lapses_at": NOW, "lapse": "idle"}
 REQUESTED = RowRequest("provision")
 
@@ -89,10 +89,14 @@ REQUESTED = RowRequest("provision")
         (LAPSED | {"lapse": None}, {}, Provision(WEB)),  # typed in SQL: no cause
         # typed in SQL: an end closes the row, anything else asks for it, unless the membership stays ended
         ({"ended_because": "role"}, {}, ApplyMembershipEdit(NO_REQUEST)),
-        ({"ended_at": NOW}, {}, ApplyMembershipEdit(REQUESTED)),
+        ({"applied_ended": "role"}, {}, ApplyMembershipEdit(REQUESTED)),
         ({"member_until": ago(seconds=-1)}, {}, ApplyMembershipEdit(REQUESTED)),
         (ENDED | {"member_until": ago(seconds=-1)}, {}, ApplyMembershipEdit(REQUESTED)),
-        (ENDED | {"ended_because": "idle", "member_until": ago(seconds=-1)}, {}, ApplyMembershipEdit(NO_REQUEST)),
+        (
+            ENDED | {"ended_because": "idle", "applied_ended": "idle", "member_until": ago(seconds=-1)},
+            {},
+            ApplyMembershipEdit(NO_REQUEST),
+        ),
         # the status was typed, too
         (ENDED | {"applied_status": "pending"}, {}, ApplySqlEdit(NO_REQUEST)),
         ({"applied_status": "pending"}, {}, ApplySqlEdit(REQUESTED)),

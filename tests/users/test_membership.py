@@ -25,6 +25,7 @@ class Someone:
     lapses_at: datetime | None = None
     lapse: str | None = None
     ended_because: str | None = None
+    applied_ended: str | None = None
     ended_at: datetime | None = None
 
 
@@ -45,12 +46,12 @@ CURRENT = Membership("current")
         (Someone(member_until=LATE, lapses_at=SOON, lapse="role"), Membership("ending", "role", SOON)),
         (Someone(member_until=SOON, lapses_at=LATE, lapse="idle"), Membership("ending", "date", SOON)),
         (Someone(member_until=SOON, lapses_at=SOON, lapse="idle"), Membership("ending", "date", SOON)),
-        (Someone(member_until=NOW - DAY, ended_because="date", ended_at=NOW), Membership("ended", "date")),
-        (Someone(ended_because="idle", ended_at=NOW), Membership("ended", "idle")),
+        (Someone(member_until=NOW - DAY, ended_because="date", applied_ended="date"), Membership("ended", "date")),
+        (Someone(ended_because="idle", applied_ended="idle"), Membership("ended", "idle")),
         (Someone(ended_because="role"), Membership("ended", "role")),
         (Someone("pending", member_until=SOON), None),
         (Someone("rejected", ended_because="date"), None),
-        (Someone("banned", ended_because="date", ended_at=NOW), None),
+        (Someone("banned", ended_because="date", applied_ended="date"), None),
     ],
 )
 def test_what_a_membership_is(user: Someone, expected: Membership | None) -> None:
@@ -60,7 +61,7 @@ def test_what_a_membership_is(user: Someone, expected: Membership | None) -> Non
 @pytest.mark.parametrize("status", ["pending", "approved", "rejected", "banned"])
 def test_the_gates_obey_an_end_of_the_approved_alone(status: str) -> None:
     assert access_of(Someone(status)) == status
-    ended = access_of(Someone(status, ended_because="date", ended_at=NOW))
+    ended = access_of(Someone(status, ended_because="date", applied_ended="date"))
     assert ended == ("ended" if status == "approved" else status)
 
 
@@ -73,13 +74,14 @@ def test_the_gates_obey_an_end_of_the_approved_alone(status: str) -> None:
         (Someone(applied_until=SOON), "set"),
         (Someone(member_until=NOW - DAY), "set"),
         (Someone(ended_because="role"), "ended"),
-        (Someone(ended_because="date", ended_at=NOW), None),
-        (Someone(ended_at=NOW), "renewed"),
-        (Someone(member_until=SOON, applied_until=NOW, ended_because="date", ended_at=NOW), "renewed"),
-        (Someone(member_until=None, applied_until=NOW, ended_because="date", ended_at=NOW), "renewed"),
-        (Someone(member_until=NOW - DAY, applied_until=NOW, ended_because="date", ended_at=NOW), "set"),
-        (Someone(member_until=NOW, applied_until=LATE, ended_because="date", ended_at=NOW), "set"),
-        (Someone(member_until=SOON, ended_because="idle", ended_at=NOW), "set"),
+        (Someone(ended_because="date", applied_ended="date"), None),
+        (Someone(applied_ended="role"), "renewed"),
+        (Someone(ended_because="role", applied_ended="date"), "ended"),
+        (Someone(member_until=SOON, applied_until=NOW, ended_because="date", applied_ended="date"), "renewed"),
+        (Someone(member_until=None, applied_until=NOW, ended_because="date", applied_ended="date"), "renewed"),
+        (Someone(member_until=NOW - DAY, applied_until=NOW, ended_because="date", applied_ended="date"), "set"),
+        (Someone(member_until=NOW, applied_until=LATE, ended_because="date", applied_ended="date"), "set"),
+        (Someone(member_until=SOON, ended_because="idle", applied_ended="idle"), "set"),
         (Someone("banned", member_until=SOON), None),
     ],
 )

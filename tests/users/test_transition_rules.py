@@ -192,7 +192,7 @@ def test_when_a_membership_begins_and_sessions_end(
     assert (it.begins_membership, it.ends_sessions) == (begins, ends_sessions)
 
 
-NO_END = dict.fromkeys(("lapses_at", "lapse", "ended_because", "ended_at", "stay_asked_at"))
+NO_END = dict.fromkeys(("lapses_at", "lapse", "ended_because", "applied_ended", "ended_at", "stay_asked_at"))
 NO_MEMBERSHIP = NO_END | dict.fromkeys(("member_until", "applied_until", "renewed_at", "reminded_at"))
 DECIDED = {
     "reason": None,

@@ -455,7 +455,7 @@ def _membership(row: ImportedUser, moment: datetime) -> dict[str, Any]:
     """
     names = ("member_until", "ended_because", "ended_at", "renewed_at", "stay_asked_at")
     if APPROVED not in (row.status, row.banned_from):
-        return dict.fromkeys((*names, "applied_until", "reminded_at"))
+        return dict.fromkeys((*names, "applied_until", "applied_ended", "reminded_at"))
     until, because = row.member_until, row.ended_because
     is_over = row.ended_at is not None or (row.status == APPROVED and until is not None and until <= moment)
     if because is None and is_over:
@@ -464,6 +464,7 @@ def _membership(row: ImportedUser, moment: datetime) -> dict[str, Any]:
         "applied_until": until,
         "reminded_at": None if until is None else moment,  # of what came before, nothing is mailed
         "ended_because": because,
+        "applied_ended": because,
         "ended_at": None if because is None else row.ended_at or moment,
     }
 

@@ -28,6 +28,9 @@ ALTER TABLE regsvc_user ADD COLUMN
   ended_because {text:8} NULL CHECK (ended_because IN ('date', 'idle', 'role')) -- why the membership has ended; empty while it lasts; operators may edit it;
 
 ALTER TABLE regsvc_user ADD COLUMN
+  applied_ended {text:8} NULL -- cause applied so far; written by the daemon only;
+
+ALTER TABLE regsvc_user ADD COLUMN
   ended_at {moment} NULL -- when it ended; written by the daemon only;
 
 ALTER TABLE regsvc_user ADD COLUMN
