@@ -64,7 +64,8 @@ class Listener:
         """`known`: what is expected to be told, for which a page that still loads is given time; "" if nothing is."""
         page.context.add_init_script(REMEMBER_WHAT_IS_READ_ALOUD)
         self._page = page
-        self._known = known
+        self._is_known = known != ""
+        self._known = set(re.split(r"\n\n(?==== )", known.rstrip("\n")))  # whole pages: one may lack its end yet
         self._devtools = page.context.new_cdp_session(page)
         self._before: dict[str, list[str]] = {}
         self._lines: list[str] = []
@@ -85,8 +86,8 @@ class Listener:
             told = [title, *aloud, *chain.from_iterable(map(self._shortened, parts))]
             if told != last:
                 last, changed_at = told, monotonic()
-            is_as_known = "\n".join(told) + "\n" in self._known
-            if is_as_known or monotonic() - changed_at > (GIVEN_UP if self._known else SETTLED):
+            is_as_known = "\n".join(told) in self._known
+            if is_as_known or monotonic() - changed_at > (GIVEN_UP if self._is_known else SETTLED):
                 break
             self._page.wait_for_timeout(50)
         self._page.evaluate("readAloud.length = 0")
