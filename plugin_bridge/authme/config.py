@@ -262,7 +262,7 @@ class AuthMeConfig:
 
     @property
     def writes_notes(self) -> bool:
-        """Whether AuthMe notes on disk whose op it holds (`plugin_bridge.authme.limbo`)."""
+        """Whether AuthMe notes on disk whose op it holds (`plugin_bridge.server.operators`)."""
         return self.limbo_persistence.strip().upper() != "DISABLED"
 
     @property

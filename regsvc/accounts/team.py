@@ -12,9 +12,8 @@ from msgspec import Meta
 from peewee import Database
 
 from plugin_bridge.authme.config import AuthMeConfig
-from plugin_bridge.authme.limbo import LimboNotes
 from plugin_bridge.server.files import HIGHEST_LEVEL, OpsFile, PropertiesFile
-from plugin_bridge.server.operators import Operator, Operators
+from plugin_bridge.server.operators import LimboNotes, Operator, Operators
 from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.accounts.access import AccountAccess
 from regsvc.auth.api_tokens import ApiTokens, TokenFields

@@ -40,8 +40,7 @@ from regsvc.database.engine import ReadCommittedMySQL, Worker, error_sentence, e
 from regsvc.database.location import describe_login, keep_authme, read_password
 from regsvc.database.migrator import MigrationRunning, remove_old_copies
 from regsvc.doctor.abandonable import await_call
-from regsvc.http.application import ApiApplication
-from regsvc.http.server import make_server
+from regsvc.http.server import ApiApplication, make_server
 from regsvc.legacy.event_socket import socket_rule
 from regsvc.notifications.delivery import CHECK_INTERVAL, wake_if_due
 from regsvc.runtime.game_status import PING_INTERVAL

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from plugin_bridge.authme.config import AuthMeConfig, read_authme_config
-from plugin_bridge.authme.limbo import SETTLES_AFTER, LimboNotes, OpNote
 from plugin_bridge.server.files import OpsFile
-from plugin_bridge.server.operators import Operator, Operators, Standing
+from plugin_bridge.server.operators import SETTLES_AFTER, LimboNotes, Operator, Operators, OpNote, Standing
 from tests.support.authme.authme_like import offline_uuid
 from tests.support.authme.game_server import GameServer, write_game_server
 
@@ -233,7 +232,7 @@ def test_a_folder_that_may_not_be_read_tells_nothing(tmp_path: Path, monkeypatch
     def refuse(path: Path) -> object:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("plugin_bridge.authme.limbo.find_stamp", refuse)  # root may read everything
+    monkeypatch.setattr("plugin_bridge.server.operators.find_stamp", refuse)  # root may read everything
     place.leave()
     assert place.standing() is Standing.AWAY
     place.watch.seconds += LONGEST - 1

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, find_strangers_text, read_authme_config
-from plugin_bridge.authme.limbo import LimboNotes
 from plugin_bridge.java_formats import FormatError, parse_json, parse_yaml
 from plugin_bridge.server.allowlist import AllowlistFile, Entry
 from plugin_bridge.server.files import (
@@ -24,6 +23,7 @@ from plugin_bridge.server.files import (
     read_operators,
     read_server_properties,
 )
+from plugin_bridge.server.operators import LimboNotes
 from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.cli.transfer.verifymc import VerifyMCSettings, read_verifymc

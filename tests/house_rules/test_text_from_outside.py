@@ -26,7 +26,7 @@ OF_OUR_OWN = (
 WALK = "fuzz/test_text_from_outside.py"
 WAYS_IN = {
     "plugin_bridge/authme/config.py": WALK,
-    "plugin_bridge/authme/limbo.py": WALK,
+    "plugin_bridge/server/operators.py": WALK,
     "plugin_bridge/java_formats.py": WALK,
     "plugin_bridge/server/allowlist.py": WALK,
     "plugin_bridge/server/files.py": WALK,

@@ -21,8 +21,8 @@ from regsvc.app.routes import TABLES
 from regsvc.config.host_sections import LogSection
 from regsvc.config.sections import Config
 from regsvc.database.engine import OutageLog
-from regsvc.http import application as tornado_application
-from regsvc.http.application import MAX_LINES, ApiApplication
+from regsvc.http import server as http_server
+from regsvc.http.server import MAX_LINES, ApiApplication
 from regsvc.runtime import logs
 from regsvc.runtime.logs import BackgroundHandler, JournalLines, JsonLines, PlainLines, is_journal, set_up_logging
 from regsvc.sync.report import counts_in_words
@@ -284,7 +284,7 @@ def test_one_client_cannot_grow_the_log_without_bound(
     application = ApiApplication(make_features(Config()), TABLES)
     for minute, requests in enumerate((MAX_LINES + 1234, 1)):
         time = SimpleNamespace(monotonic=partial(float, 6000 + 60 * minute))
-        monkeypatch.setattr(tornado_application, "time", time)
+        monkeypatch.setattr(http_server, "time", time)
         for number in range(requests):
             request = SimpleNamespace(
                 remote_ip=f"2001:db8::{number:x}", method="GET", path="/api/user/status", request_time=lambda: 0.001

@@ -28,10 +28,9 @@ from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.core.i18n import load_translations
 from regsvc.core.rights import EVERYTHING, Permission
 from regsvc.database.engine import ListWorker, Worker
-from regsvc.http.application import ApiApplication
 from regsvc.http.call import Rule
 from regsvc.http.route import Features, Route
-from regsvc.http.server import make_server
+from regsvc.http.server import ApiApplication, make_server
 from regsvc.legacy.event_socket import socket_rule
 from regsvc.legacy.routes import legacy_routes
 from regsvc.notifications.mail.queue import MailQueue

@@ -16,9 +16,8 @@ from regsvc.config.host_sections import HttpSection, ServerSection
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.http import connections as module
-from regsvc.http.application import MAX_HEADER_BYTES
 from regsvc.http.connections import Connections
-from regsvc.http.server import MAX_HEADER_BYTES as MAX_READ_HEADER_BYTES
+from regsvc.http.server import MAX_HEADER_BYTES, MAX_READ_HEADER_BYTES
 from regsvc.runtime.metrics import Metrics
 from tests.support.live_api import LiveApi, make_features
 from tests.support.probe_routes import LOGIN, ROUTES, assert_refused, begun, serve

@@ -13,8 +13,8 @@ from regsvc.accounts.decisions import Decisions
 from regsvc.app.routes import TABLES
 from regsvc.config.host_sections import ServerSection
 from regsvc.config.sections import Config
-from regsvc.http.application import ApiApplication
 from regsvc.http.route import Access, MissingFeature
+from regsvc.http.server import ApiApplication
 from tests.support.certificate import Certificate
 from tests.support.live_api import LiveApi, make_features
 from tests.support.probe_routes import (
