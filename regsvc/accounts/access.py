@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, ParamSpec, TypeVar
+from typing import Annotated, Final, ParamSpec, TypeVar
 
+from msgspec import Meta
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayersUnavailable
@@ -48,6 +49,20 @@ MEANINGS: Final[Mapping[str, str]] = {
     "player up (see `companion doctor`)",
 }
 """Each warning in a sentence, for the command line."""
+
+Warnings = Annotated[
+    tuple[str, ...],
+    Meta(
+        description="The request succeeded, but not everything has taken effect yet. player_pending: AuthMe's table is "
+        "busy; the change is saved and will be applied. player_locked: the user may play, but the name's row in "
+        "AuthMe's table is another player's, or locked; a locked one opens once a password is set. "
+        "still_online_rcon_off: the player seems to be in the game and cannot be kicked. authme_cache_on: AuthMe may "
+        "use old data, also an old password, for up to 15 minutes after it last looked the player up. not_mailed: no "
+        "mail could be sent, as the user has no address, or gave one without proof. membership_ended: the ban is "
+        "lifted, and the user stays out, as the membership has ended.",
+        examples=[["player_pending"]],
+    ),
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import UNSET, Meta, UnsetType
 
-from regsvc.accounts.access import MEMBERSHIP_ENDED, NOT_MAILED, AccountAccess, AccountForUpdate
+from regsvc.accounts.access import MEMBERSHIP_ENDED, NOT_MAILED, AccountAccess, AccountForUpdate, Warnings
 from regsvc.auth.entitlement import Principal
 from regsvc.auth.rate_limits import DurableLimits, team_writes
 from regsvc.core import errors
@@ -24,15 +24,15 @@ from regsvc.core.units import RateLimit
 from regsvc.database.audit import SYNC, Actor
 from regsvc.database.models import APPROVED, BANNED, IS_ASKED, OPEN, PENDING, REJECTED, Review, User
 from regsvc.http.kept_replies import LIFETIME
-from regsvc.http.messages import Reply, Request, Warnings
+from regsvc.http.messages import Reply, Request
 from regsvc.http.route import Routes
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.bulk_actions import NO_REQUEST
 from regsvc.sync.effects import intent_effects
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.rules import is_registered_anew, request_row
-from regsvc.users.gates import has_ended
-from regsvc.users.membership import For, Until, read_term
+from regsvc.users.gates import find_membership_edit, has_ended
+from regsvc.users.membership import For, Memberships, Until, read_term
 from regsvc.users.questions import MAX_QUESTION, Questions
 from regsvc.users.transitions import (
     TRANSITIONS,
@@ -59,7 +59,7 @@ _MOST_REJECTED: Final = 500
 """Unanswered applications that are rejected at once; further ones a minute later."""
 
 
-def _require_nothing(_user: User) -> None:
+def require_nothing(_user: User) -> None:
     """Refuse nobody."""
 
 
@@ -92,7 +92,7 @@ class Decisions:
         transition: str,
         by: Principal,
         details: DecisionDetails,
-        require: Callable[[User], None] = _require_nothing,
+        require: Callable[[User], None] = require_nothing,
     ) -> DecisionResult:
         """Approve, reject, reopen, ban, unban or delete. `require` may refuse the user as they are, once locked.
 
@@ -126,7 +126,7 @@ class Decisions:
         return DecisionResult(last.username, last.status_after, (), last.status_before) if is_recent else None
 
     def ask(
-        self, username: str, question: str, by: Principal, require: Callable[[User], None] = _require_nothing
+        self, username: str, question: str, by: Principal, require: Callable[[User], None] = require_nothing
     ) -> DecisionResult:
         """Ask a pending user something: until they answer, the team does not wait for itself. `require`: see `decide`.
 
@@ -219,10 +219,17 @@ class Decisions:
         return DecisionResult(user.username, user.status, warnings, status_before)
 
     def apply_sql_edit(self, locked: AccountForUpdate) -> None:
-        """Apply a status set with SQL first, as the older decision."""
-        if locked.user.status != locked.user.applied_status:
-            self.transitions.apply_sql_edits([locked.user])
+        """Apply a status or a membership set with SQL first, as the older decision."""
+        user = locked.user
+        if user.status != user.applied_status:
+            self.transitions.apply_sql_edits([user])
             locked.take_user()
+        if find_membership_edit(user, self.now()) is not None:
+            request = request_row(locked.account, self.reconciler.policy)
+            Memberships(self.transitions).apply_sql_edits([user])
+            locked.take_user()
+            if user.ended_because is None:
+                locked.intended |= intent_effects(request.intent)
 
     def delete(self, locked: AccountForUpdate, by: Actor, details: DecisionDetails) -> None:
         """Delete the user inside the caller's transaction, and record which row goes with it."""

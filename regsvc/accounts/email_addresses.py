@@ -11,12 +11,21 @@ from msgspec import Meta
 from msgspec.structs import replace
 from peewee import Database, IntegrityError
 
-from regsvc.accounts.access import AccountAccess, AccountForUpdate
+from regsvc.accounts.access import AccountAccess, AccountForUpdate, Warnings
 from regsvc.accounts.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
 from regsvc.auth.entitlement import find_rights
 from regsvc.auth.password_links import PasswordLinks
-from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, PROOF_LIFETIME, CodeOrProof, Purpose, VerificationCodes
+from regsvc.auth.verification_codes import (
+    NO_CODE_OR_PROOF,
+    PROOF_LIFETIME,
+    Code,
+    CodeOrProof,
+    CodeProof,
+    Proof,
+    Purpose,
+    VerificationCodes,
+)
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.addresses import Caller, VerifiedSession
@@ -25,7 +34,7 @@ from regsvc.core.rights import Team
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import User
-from regsvc.http.messages import Code, CodeProof, Email, Password, Proof, Reply, Warnings
+from regsvc.http.messages import Email, Password, Reply
 from regsvc.http.route import PUBLIC, USER, Routes
 from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.sync.reconciler import Reconciler

@@ -32,7 +32,7 @@ from regsvc.core.units import format_duration
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows
 from regsvc.database.models import Invitation, User
-from regsvc.http.messages import InvitationGrant, InvitationToken, MessageReply, Reply, to_reply
+from regsvc.http.messages import MessageReply, Reply, to_reply
 from regsvc.http.route import PUBLIC, Routes, SentAs
 from regsvc.users.membership import read_length
 
@@ -49,6 +49,12 @@ _PURPOSE: Final = "invitation"
 _PATH: Final = "/register"
 
 
+InvitationToken = Annotated[
+    str, Meta(description="The part of an invitation's link after `#invite=`.", max_length=100, examples=["7.k3…"])
+]
+InvitationGrant = Annotated[
+    str, Meta(extra_json_schema={"enum": ["no_questionnaire", "no_review"]}, examples=["no_questionnaire"])
+]
 MemberFor = Annotated[
     str,
     Meta(

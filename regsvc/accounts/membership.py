@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from regsvc.accounts.decisions import (
     Decisions,
     ReviewRequest,
     apply,
+    require_nothing,
 )
 from regsvc.auth.entitlement import Principal
 from regsvc.auth.rate_limits import DurableLimits, team_writes
@@ -27,7 +29,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.rights import Permission
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
-from regsvc.database.models import APPROVED
+from regsvc.database.models import APPROVED, User
 from regsvc.http.messages import MessageReply
 from regsvc.http.route import USER, Routes
 from regsvc.notifications.mail.queue import MailQueue
@@ -56,15 +58,27 @@ class MembershipChanges:
     live: LiveConfig
     now: Clock
 
-    def set(self, username: str, term: Term, by: Principal, *, is_silent: bool = False) -> DecisionResult:
-        """Let an approved user's membership last so long; one that has ended begins anew.
+    def set(
+        self,
+        username: str,
+        term: Term,
+        by: Principal,
+        require: Callable[[User], None] = require_nothing,
+        *,
+        is_silent: bool = False,
+    ) -> DecisionResult:
+        """Let an approved user's membership last so long; one that has ended begins anew. `require`: see `Decisions`.
 
         Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `Forbidden`, `RateLimited`, `InvalidMembership`, and
         `MembershipNeverEnds` for an end of a member of the team.
         """
-        work = partial(self._set, term=term, by=by, is_silent=is_silent)
+        work = partial(self._set, term=term, by=by, require=require, is_silent=is_silent)
         result, warnings = self.access.change(name_key(username), work, reconciles_first=True)
         return DecisionResult(result, APPROVED, tuple(sorted(warnings)), APPROVED)
+
+    def let_stay(self, username: str, by: Principal, require: Callable[[User], None]) -> DecisionResult:
+        """Let a member stay who asked for it, for as long as an approval lasts that says nothing else. See `set`."""
+        return self.set(username, Term(duration=self.live.current.membership.ends), by, require)
 
     def ask_to_stay(self, username: str, text: str) -> None:
         """Note that a member asks to stay; a text is kept as a note, which the team reads.
@@ -74,6 +88,7 @@ class MembershipChanges:
 
         def work(locked: AccountForUpdate) -> None:
             user, by = locked.user, Actor(locked.user.username)
+            self.decisions.apply_sql_edit(locked)
             if self.live.current.membership.renew != "ask":
                 raise errors.CannotAskToStay("off")
             found = membership(user, self.now())
@@ -98,6 +113,7 @@ class MembershipChanges:
         def work(locked: AccountForUpdate) -> str:
             user = locked.user
             self.access.require_permission(user, "membership", by)
+            self.decisions.apply_sql_edit(locked)
             if user.status != APPROVED or user.stay_asked_at is None:
                 raise errors.NotAskedToStay
             self.limits.hit_all(team_writes(by.username))
@@ -119,6 +135,7 @@ class MembershipChanges:
         """Let a membership go on that ended for this cause, if its date has not come. Raises `UserNotFound`."""
 
         def work(locked: AccountForUpdate) -> None:
+            self.decisions.apply_sql_edit(locked)
             user = locked.user
             is_past = user.member_until is not None and user.member_until <= self.now()
             if user.status != APPROVED or user.ended_because != because or is_past:
@@ -126,14 +143,24 @@ class MembershipChanges:
             request = request_row(locked.account, self.decisions.reconciler.policy)
             Memberships(self.decisions.transitions).renew([user], user.member_until, by)
             locked.take_user()
-            locked.intended = intent_effects(request.intent)
+            locked.intended |= intent_effects(request.intent)
 
         self.access.change(name_key(username), work)
 
-    def _set(self, locked: AccountForUpdate, term: Term, by: Principal, *, is_silent: bool) -> str:
+    def _set(
+        self,
+        locked: AccountForUpdate,
+        term: Term,
+        by: Principal,
+        require: Callable[[User], None],
+        *,
+        is_silent: bool,
+    ) -> str:
         self.access.require_permission(locked.user, "membership", by)
         self.decisions.apply_sql_edit(locked)
-        user, has_ended = locked.user, locked.user.ended_because is not None
+        require(locked.user)
+        user = locked.user
+        has_ended = user.ended_because is not None
         if user.status != APPROVED:
             raise errors.WrongStatus(user.status)
         if term.has_end and self.access.has_rank(user):
@@ -148,7 +175,7 @@ class MembershipChanges:
         request = request_row(locked.account, reconciler.policy) if has_ended else None
         Memberships(self.decisions.transitions).renew([user], end, by.actor, is_silent=is_silent)
         locked.take_user()
-        locked.intended = intent_effects(None if request is None else request.intent)
+        locked.intended |= intent_effects(None if request is None else request.intent)
         return str(user.username)
 
 

@@ -4,7 +4,7 @@ It runs with the sync, on its thread and under its lease: each user is reminded 
 idleness is only noted here (`lapses_at`); the sync run carries it out, and asks the mass-change guard first.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,11 +17,11 @@ from plugin_bridge.server.files import PropertiesFile, find_last_saves
 from regsvc.config.live import LiveConfig
 from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms, to_milliseconds
 from regsvc.core.rights import Team
-from regsvc.database.bulk import select_rows
-from regsvc.database.models import APPROVED, Allowed, User
+from regsvc.database.bulk import select_rows, update_rows
+from regsvc.database.models import ENDED, IS_MEMBER, Allowed, User
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.records import PAGE, pages_of, rows_in_order
-from regsvc.users.gates import ENDING, membership
+from regsvc.users.gates import ENDING, EndCause, membership
 
 _LOOK_EVERY: Final = timedelta(hours=1)
 
@@ -35,10 +35,14 @@ class _WatchedMember(NamedTuple):
     status: str
     role: str | None
     lapses_at: datetime | None
+    reminded_at: datetime | None
     renewed_at: datetime | None
     reviewed_at: datetime | None
     created_at: datetime
 
+
+_Change = tuple[_WatchedMember, datetime | None]
+"""A member, and when they lapse; None: it is not known."""
 
 _FIELDS: Final = tuple(getattr(User, name) for name in _WatchedMember._fields)
 
@@ -60,35 +64,47 @@ class MembershipWatch:
 
     def look(self) -> None:
         """Note who lapses because they were not seen in the game; those who are due are looked at before each run."""
+        self._looked_at = self._look(self._note)
+
+    def foresee(self) -> dict[str, datetime | None]:
+        """Return when members lapse for whom `look` would note another moment, by name, without noting it."""
+        found = dict[str, datetime | None]()
+        self._look(lambda changes: found.update((member.username_key, at) for member, at in changes))
+        return found
+
+    def _look(self, note: Callable[[Sequence[_Change]], object]) -> datetime | None:
+        """Pass on changes, page by page. Returns when all members were last looked at; None: nothing tells who plays.
+
+        Then it is forgotten who is due: no membership ends for that, and they are noted again later.
+        """
         idle, now = self.live.current.membership.idle, self.now()
         if idle is None:
-            return
+            return None
         is_whole = self._looked_at is None or abs(now - self._looked_at) >= _LOOK_EVERY
-        by_idleness, horizon = User.lapse == "idle", self._notice if is_whole else timedelta()
+        for members in self._list_members(is_whole=is_whole, idle=idle):
+            seen = self._find_last_seen(members)
+            if seen is None:
+                for due in self._list_members(is_whole=False, idle=idle):
+                    note([(member, None) for member in due])
+                return None
+            changes = [(member, self._find_lapse(member, seen, idle)) for member in members]
+            note([(member, at) for member, at in changes if at != member.lapses_at])
+        return now if is_whole else self._looked_at
+
+    def _list_members(self, *, is_whole: bool, idle: timedelta) -> Iterator[list[_WatchedMember]]:
+        """Yield the members who are due; if `is_whole`, also those who are soon, and of whom nothing is noted."""
+        now, by_idleness = self.now(), User.lapse == "idle"
+        horizon = self._notice if is_whole else timedelta()
         # `due_at` is no later, and has an index
         is_near = by_idleness & (User.lapses_at <= now + horizon) & (User.due_at <= now + horizon)
         if is_whole:  # a shorter `membership.idle` makes ends impossible that were noted before
             is_near |= User.lapses_at.is_null() | (by_idleness & (User.lapses_at > now + idle))
-        is_member = (User.status == APPROVED) & User.ended_because.is_null() & User.role.is_null()
+        is_member = IS_MEMBER & User.role.is_null()
         order: tuple[Any, ...] = (User.id,) if is_whole else (User.due_at, User.id)
         query = User.select(*order, *_FIELDS).where(is_member, is_near)
         for rows in rows_in_order(query, *order):
             members = [_WatchedMember(*row[len(order) :]) for row in rows]
-            page = [member for member in members if not self.team.rank_of(member)]
-            seen = self._find_last_seen(page)
-            if seen is None:
-                self._forget_due(now)
-                return
-            self._note(page, seen, idle)
-        if is_whole:
-            self._looked_at = now
-
-    def _forget_due(self, now: datetime) -> None:
-        """Forget who is due: it is not known who plays, and no membership ends for that. They are noted again later."""
-        is_due = (User.due_at <= now) & (User.lapses_at <= now) & (User.lapse == "idle") & User.ended_because.is_null()
-        noted: Any = User.update(lapses_at=None, lapse=None, changed_at=User.changed_at)
-        noted.where(is_due, User.status == APPROVED).execute()
-        self._looked_at = None
+            yield [member for member in members if not self.team.rank_of(member)]
 
     def remind(self, ids: Collection[int]) -> int:
         """Remind these users, whose membership ends within `membership.remind`, once for each of its times.
@@ -107,12 +123,12 @@ class MembershipWatch:
         return max((ENDING, *self.live.current.membership.remind))
 
     def _remind(self, user: User, now: datetime) -> bool:
-        state, settings = membership(user, now), self.live.current.membership
-        if state is None or state.ends_at is None or state.ends_at <= now or self.team.rank_of(user):
+        state = membership(user, now)
+        if state is None or state.because is None or state.ends_at is None or state.ends_at <= now:
             return False
-        if state.because == "idle" and settings.idle is None:
+        if self.team.rank_of(user) or (state.because == "idle" and self.live.current.membership.idle is None):
             return False
-        times = [state.ends_at - before for before in settings.remind if state.ends_at - before <= now]
+        times = [state.ends_at - before for before in self._reminders(state.because) if state.ends_at - before <= now]
         if not times or (user.reminded_at is not None and user.reminded_at >= max(times)):
             return False
         is_as_loaded = (User.id == user.id) & (User.due_at == user.due_at)
@@ -123,21 +139,37 @@ class MembershipWatch:
             return False
         return self.mail_queue.send(user, "membership_ending", payload=state.because)
 
-    def _note(self, users: Sequence[_WatchedMember], seen: Mapping[str, datetime], idle: timedelta) -> None:
+    def _find_lapse(self, user: _WatchedMember, seen: Mapping[str, datetime], idle: timedelta) -> datetime:
+        """Return when the member lapses: no sooner than they can be reminded of it."""
         now = self.now()
+        begun = max(filter(None, (user.renewed_at, user.reviewed_at, user.created_at)))
+        last = max(begun, seen.get(user.username_key, begun))
+        lapses_at = to_milliseconds(min(last, now) + idle)  # nobody was seen in a time to come
+        if user.lapses_at is not None and user.lapses_at <= now + idle:
+            lapses_at = max(lapses_at, user.lapses_at)  # a world or table that is replaced tells less, not more
+        notice = max(self._reminders("idle"), default=timedelta())
+        if user.reminded_at is None or user.reminded_at < lapses_at - notice:
+            lapses_at = max(lapses_at, to_milliseconds(now + notice))
+        return lapses_at
+
+    def _reminders(self, because: EndCause) -> list[timedelta]:
+        """Return how long before an end users are reminded: of idleness not as soon as they have played."""
+        settings = self.live.current.membership
+        idle = settings.idle if because == "idle" else None
+        return [before for before in settings.remind if idle is None or before < idle]
+
+    def _note(self, changes: Sequence[_Change]) -> None:
         with self.database.atomic():
-            for user in users:
-                begun = max(filter(None, (user.renewed_at, user.reviewed_at, user.created_at)))
-                last = max(begun, seen.get(user.username_key, begun))
-                lapses_at = to_milliseconds(min(last, now) + idle)  # nobody was seen in a time to come
-                if user.lapses_at is not None and user.lapses_at <= now + idle:
-                    lapses_at = max(lapses_at, user.lapses_at)  # a world or table that is replaced tells less, not more
-                if lapses_at == user.lapses_at:
-                    continue
-                is_as_loaded = (User.id == user.id) & User.ended_because.is_null()
-                is_as_loaded &= User.lapses_at.is_null() if user.lapses_at is None else User.lapses_at == user.lapses_at
-                noted: Any = User.update(lapses_at=lapses_at, lapse="idle", changed_at=User.changed_at)
-                noted.where(is_as_loaded).execute()
+            fields = User.id, User.lapses_at, User.ended_because, User.changed_at
+            ids = [member.id for member, _at in changes]
+            found = {row[0]: row[1:] for row in select_rows(self.database, User, fields, User.id, ids, for_update=True)}
+            rows = list[dict[str, Any]]()
+            for member, at in changes:
+                lapses_at, ended_because, changed_at = found.get(member.id, (None, ENDED, None))
+                if lapses_at == member.lapses_at and ended_because is None:  # as loaded
+                    lapse = None if at is None else "idle"
+                    rows.append({"id": member.id, "lapses_at": at, "lapse": lapse, "changed_at": changed_at})
+            update_rows(self.database, User, rows)
 
     def _find_last_seen(self, users: Sequence[_WatchedMember]) -> Mapping[str, datetime] | None:
         """Return when these users were last in the game, by name; None where nothing can tell now."""

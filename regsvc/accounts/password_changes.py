@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from msgspec import UNSET, Meta, UnsetType
 from peewee import Database, IntegrityError
 
-from regsvc.accounts.access import AccountAccess, AccountForUpdate
+from regsvc.accounts.access import AccountAccess, AccountForUpdate, Warnings
 from regsvc.accounts.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
 from regsvc.accounts.decisions import (
     DECISION_REFUSALS,
@@ -38,12 +38,13 @@ from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import ENDED, Link, User
-from regsvc.http.messages import HAS_ENDED, Email, MessageReply, Password, Reply, Status, Warnings, to_reply
+from regsvc.http.messages import Email, MessageReply, Password, Reply, Status, to_reply
 from regsvc.http.route import PUBLIC, USER, Routes
 from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.credential_rules import CredentialRules, claim, find_holder
 from regsvc.users.gates import access_of
+from regsvc.users.membership import HAS_ENDED
 from regsvc.users.password_notices import PasswordNotices, Place
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, fin
 from regsvc.auth.derived_secrets import new_nonce
 from regsvc.auth.entitlement import Principal
 from regsvc.auth.rate_limits import DurableLimits
-from regsvc.auth.second_factor import SecondFactors, count_recovery_codes, find_time_step, provisioning_uri
+from regsvc.auth.second_factor import SecondFactors, Totp, count_recovery_codes, find_time_step, provisioning_uri
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
@@ -28,7 +28,7 @@ from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
-from regsvc.http.messages import Password, Reply, Request, Totp
+from regsvc.http.messages import Password, Reply, Request
 from regsvc.http.route import USER, Routes
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.reconciler import Reconciler

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from peewee import Database
 
-from regsvc.accounts.access import AccountAccess, AccountForUpdate
+from regsvc.accounts.access import AccountAccess, AccountForUpdate, Warnings
 from regsvc.accounts.decisions import DecisionResult, Decisions
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
 from regsvc.auth.entitlement import Principal
+from regsvc.auth.second_factor import Totp
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
@@ -23,7 +24,7 @@ from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import AskedQuestion, Note, Review, User
-from regsvc.http.messages import MessageReply, Password, Reply, Totp, Warnings, to_reply
+from regsvc.http.messages import MessageReply, Password, Reply, to_reply
 from regsvc.http.route import USER, Routes, SentAs
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.users.retention import find_reapply_at

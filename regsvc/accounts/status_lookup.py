@@ -23,22 +23,16 @@ from regsvc.core.shared_lookup import SharedLookup
 from regsvc.core.text import name_key, turkish_key
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
-from regsvc.database.models import APPROVED, ENDED, REJECTED, User
+from regsvc.database.models import ENDED, REJECTED, User
 from regsvc.http.messages import (
-    ANSWER_BY,
-    ANSWERS_WITH,
-    CAN_BE_MAILED,
-    HAS_ENDED,
-    REAPPLY_AT,
     Email,
     NameQuery,
-    Reply,
     Status,
-    to_reply,
 )
 from regsvc.http.route import ACCESS_TOKEN, ADDRESS_PROOF, PROOF_HEADER, PUBLIC, Routes, SentAs
-from regsvc.users.gates import access_of
-from regsvc.users.membership import OwnMembershipFields, own_membership_fields
+from regsvc.users.gates import access_of, find_access
+from regsvc.users.membership import HAS_ENDED, OwnMembershipFields, own_membership_fields
+from regsvc.users.questions import ANSWER_BY
 from regsvc.users.retention import find_reapply_at
 
 if TYPE_CHECKING:
@@ -47,11 +41,19 @@ if TYPE_CHECKING:
 ROUTES: Final = Routes()
 
 
-class NameStatusFields(Output, frozen=True, kw_only=True):
-    """State of a name: whether it is registered, and the fields that the caller may see."""
+CAN_BE_MAILED: Final = Meta(description="Whether mails about the user, such as decisions, have an address to go to.")
+REAPPLY_AT: Final = Meta(description="When the name of a rejected user can be registered again, until then.")
+ANSWERS_WITH: Final = Meta(
+    description="For the owner, while a question of the team waits for the answer, or a rejected application can be "
+    "made anew: opens the application."
+)
 
-    username: Username | UnsetType = UNSET
-    status: Status | UnsetType = UNSET
+
+class UserStatus(Output, frozen=True, kw_only=True):
+    """The status of a registration, and the fields that the caller may see."""
+
+    username: Username
+    status: Status
     reason: str | UnsetType | None = UNSET
     email: Email | UnsetType | None = UNSET
     can_be_mailed: Annotated[bool, CAN_BE_MAILED] | UnsetType = UNSET
@@ -62,6 +64,13 @@ class NameStatusFields(Output, frozen=True, kw_only=True):
     answer_by: Annotated[Moment, ANSWER_BY] | UnsetType = UNSET
     has_ended: Annotated[bool, HAS_ENDED] | UnsetType = UNSET
     membership: OwnMembershipFields | UnsetType = UNSET
+
+
+class NameStatusFields(UserStatus, frozen=True, kw_only=True):
+    """State of a name: whether it is registered, and the fields that the caller may see."""
+
+    username: Username | UnsetType = UNSET  # type: ignore[assignment] # unset for a name without a user
+    status: Status | UnsetType = UNSET  # type: ignore[assignment]
     registered: Annotated[bool, Meta(examples=[True])]
 
 
@@ -118,7 +127,7 @@ class StatusLookup:
                     registered=True,
                     username=username,
                     status=status,
-                    has_ended=(status == APPROVED and ended_because is not None) or UNSET,
+                    has_ended=find_access(status, ended_because) == ENDED or UNSET,
                 )
                 for key, username, status, ended_because in rows
             }
@@ -182,23 +191,6 @@ class StatusLookup:
             return False
 
 
-class ReviewStatusReply(Reply, frozen=True, kw_only=True):
-    """The status of a registration. Only the owner and admins see more than the first two fields."""
-
-    username: Username
-    status: Status
-    reason: str | UnsetType | None = UNSET
-    email: Email | UnsetType | None = UNSET
-    can_be_mailed: Annotated[bool, CAN_BE_MAILED] | UnsetType = UNSET
-    reviewed_at: Moment | UnsetType | None = UNSET
-    ban_expires_at: Moment | UnsetType | None = UNSET
-    reapply_at: Annotated[Moment, REAPPLY_AT] | UnsetType = UNSET
-    application_token: Annotated[str, ANSWERS_WITH] | UnsetType = UNSET
-    answer_by: Annotated[Moment, ANSWER_BY] | UnsetType = UNSET
-    has_ended: Annotated[bool, HAS_ENDED] | UnsetType = UNSET
-    membership: OwnMembershipFields | UnsetType = UNSET
-
-
 @ROUTES.add(
     "GET",
     "/api/review/status",
@@ -208,16 +200,20 @@ class ReviewStatusReply(Reply, frozen=True, kw_only=True):
     credentials=(ACCESS_TOKEN, ADDRESS_PROOF),
     has_status_limit=True,
 )
-async def show_review_status(call: Call, statuses: StatusLookup, query: NameQuery) -> ReviewStatusReply:
+async def show_review_status(
+    call: Call, statuses: StatusLookup, query: NameQuery
+) -> Annotated[UserStatus, SentAs("", "ReviewStatusReply")]:
     """Show the status of a registration. Only its owner and admins see more than the status.
 
     With the proof of an address, or where none is required, a rejected registration also has the time when its name
     is free again.
+
+    ReviewStatusReply: The status of a registration. Only the owner and admins see more than the first two fields.
     """
     found = await statuses.find(query.username, call.session, call.request.headers.get(PROOF_HEADER))
     if found is None:
         raise errors.UserNotFound
-    return to_reply(ReviewStatusReply, _word_reason(call, found))
+    return _word_reason(call, found)
 
 
 @ROUTES.add(

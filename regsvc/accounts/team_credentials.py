@@ -16,6 +16,7 @@ from regsvc.accounts.password_changes import PasswordLinkReply, PasswordMails
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker
 from regsvc.auth.api_tokens import ApiTokens, TokenFields, TokenName
 from regsvc.auth.entitlement import MadeByRight, Principal
+from regsvc.auth.second_factor import Totp
 from regsvc.auth.team_accounts import TeamAccounts
 from regsvc.core import errors
 from regsvc.core.addresses import Caller, VerifiedSession
@@ -25,7 +26,7 @@ from regsvc.core.shapes import Username
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
-from regsvc.http.messages import MessageReply, Password, Reply, Totp
+from regsvc.http.messages import MessageReply, Password, Reply
 from regsvc.http.route import USER, Routes
 from regsvc.notifications.mail.queue import MailQueue, UserMail
 

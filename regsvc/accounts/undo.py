@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, UnsetType
 from peewee import Database, fn
 
 from plugin_bridge.authme.players import PlayersUnavailable
-from regsvc.accounts.access import PLAYER_PENDING, AccountAccess
+from regsvc.accounts.access import PLAYER_PENDING, AccountAccess, Warnings
 from regsvc.auth.entitlement import MadeByRight, Principal
 from regsvc.core import errors
 from regsvc.core.clock import Clock, epoch_ms
@@ -37,7 +37,7 @@ from regsvc.database.models import (
     Token,
     User,
 )
-from regsvc.http.messages import Count, Reply, Status, Warnings
+from regsvc.http.messages import Count, Reply, Status
 from regsvc.http.route import Routes
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.reconciler import Reconciler
@@ -65,6 +65,9 @@ another user's by now; the user stands as high as who undoes."""
 
 # --- Who is undone, and since when ---
 
+MAX_LISTED: Final = 200
+"""How many users are listed of each kind."""
+
 TOKEN: Final = "token:"  # noqa: S105 - what marks the name of one
 _PAGE: Final = 250
 _UNDONE: Final = "the decision was undone"
@@ -91,23 +94,38 @@ class UndoSpan:
         return by in self.names and self.since <= at <= self.until
 
 
-@dataclass(frozen=True)
-class UndoOutcome:
-    """The outcome for one user: the statuses, roles and memberships before and after, or what stays."""
+class UndoFields(Output, frozen=True):
+    """A user for whom something is undone (`status` is null if nothing is), or stays (`kept`)."""
 
-    username: str
-    status_before: str | None = None
-    status: str | None = None
-    role_before: str | None = None
-    role: str | None = None
-    until_before: datetime | None = None
-    until: datetime | None = None
-    """End of the membership; None: it has none."""
-    link: LinkFate | None = None
-    """Whether a link to set a password is mailed, or needs to be handed over."""
-    kept: Kept | None = None
-    """Why decisions stay; None: all are undone."""
-    kept_by: str | None = None
+    username: Username
+    status_before: Status | None = None
+    status: Status | None = None
+    role_before: Annotated[str | None, Meta(examples=["reviewer"])] = None
+    role: Annotated[str | None, Meta(examples=["reviewer"])] = None
+    until_before: Annotated[Moment | None, Meta(description="When the membership ended.")] = None
+    until: Annotated[Moment | None, Meta(description="When the membership ends; null: it has no end.")] = None
+    link: (
+        Annotated[
+            LinkFate,
+            Meta(
+                description="A password that was set cannot be brought back: a link to set one is mailed, or needed.",
+                examples=["mailed"],
+            ),
+        ]
+        | None
+    ) = None
+    kept: (
+        Annotated[
+            Kept,
+            Meta(
+                description="Why decisions stay: another actor (`keptBy`) decided since (`touched`), the user was "
+                "deleted, the name registered anew, or the user stands too high (`protected`).",
+                examples=["touched"],
+            ),
+        ]
+        | None
+    ) = None
+    kept_by: Annotated[str | None, Meta(examples=["Olivia"])] = None
 
     @property
     def is_undone(self) -> bool:
@@ -123,6 +141,9 @@ class UndoRemainder:
     """Links to set passwords, invitations and API tokens that they made and that still work, by kind: these end."""
     stays: Mapping[str, int]
     """What is not taken back, by action of the audit log."""
+    invited: Sequence[str]
+    """Names of the first users who came in by their invitations, and stay."""
+    invited_count: int
 
 
 NOT_TAKEN_BACK: Final = {
@@ -209,11 +230,11 @@ class Undo:
         """Yield the names in the pages that `run` takes."""
         yield from pages_of(names, _PAGE)
 
-    def plan(self, span: UndoSpan, names: Sequence[str], by: Principal) -> list[UndoOutcome]:
+    def plan(self, span: UndoSpan, names: Sequence[str], by: Principal) -> list[UndoFields]:
         """Return what `run` would do for these users."""
         return [self._outcome(case) for case in self._decide(span, names, by)]
 
-    def run(self, span: UndoSpan, names: Sequence[str], by: Principal) -> tuple[list[UndoOutcome], bool]:
+    def run(self, span: UndoSpan, names: Sequence[str], by: Principal) -> tuple[list[UndoFields], bool]:
         """Undo for these users, in one transaction, and let their rows follow; returns whether these could.
 
         Who is undone already, by a run that was interrupted, is not again; their rows follow all the same.
@@ -241,7 +262,10 @@ class Undo:
         is_theirs &= entry.action.in_(list(NOT_TAKEN_BACK)) & (fn.COALESCE(entry.target, "") != entry.operator)
         counted: Any = entry.select(entry.action, fn.COUNT(entry.id)).where(is_theirs).group_by(entry.action)
         ended = {kind: len(ids) for kind, ids in self._find_made(span).items() if ids}
-        return UndoRemainder(ended, dict(counted.tuples()))
+        came_in = User.invited_by.in_(names) & User.created_at.between(span.since, span.until)
+        invited = User.select(User.username).where(came_in, User.status == APPROVED)
+        first: Any = invited.order_by(User.created_at, User.id).limit(MAX_LISTED).tuples()
+        return UndoRemainder(ended, dict(counted.tuples()), [name for (name,) in first], invited.count())
 
     def _find_made(self, span: UndoSpan) -> dict[str, list[int]]:
         """Return the ids of what the actor made and still works, by kind."""
@@ -252,7 +276,7 @@ class Undo:
             found[kind] = [row.id for row in model.select(model.id).where(is_theirs & is_open)]
         return found
 
-    def finish(self, span: UndoSpan, outcomes: Sequence[UndoOutcome], by: Principal) -> None:
+    def finish(self, span: UndoSpan, outcomes: Sequence[UndoFields], by: Principal) -> None:
         """Record the undo as a whole, and end what the actor made and still works: links, invitations and tokens."""
         undone = sum(outcome.is_undone for outcome in outcomes)
         detail = {"of": span.of, "fromAt": epoch_ms(span.since), "untilAt": epoch_ms(span.until), "users": undone}
@@ -310,17 +334,17 @@ class Undo:
             return False
         return True
 
-    def _outcome(self, case: _Case) -> UndoOutcome:
+    def _outcome(self, case: _Case) -> UndoFields:
         user, undoing = case.user, case.undoing
         if user is None or undoing is None:
-            return UndoOutcome(case.username, kept=case.kept, kept_by=case.kept_by)
+            return UndoFields(case.username, kept=case.kept, kept_by=case.kept_by)
         link: LinkFate | None = None
         if undoing.needs_link:
             link = "mailed" if self.mail_queue.can_reach(user) else "needed"
         after = undoing.standing
         was = case.status_before, after.status, case.role_before, after.role
         until = user.member_until, _columns_of(user, undoing)["member_until"]
-        return UndoOutcome(case.username, *was, *until, link, case.kept, case.kept_by)
+        return UndoFields(case.username, *was, *until, link, case.kept, case.kept_by)
 
     def _restore(
         self,
@@ -544,42 +568,6 @@ def _entry_of(row: AuditEntry, detail: Mapping[str, Any]) -> HistoryEntry:
 
 # --- The route ---
 
-MAX_LISTED: Final = 200
-
-
-class UndoFields(Output, frozen=True):
-    """A user for whom something is undone (`status` is null if nothing is), or stays (`kept`)."""
-
-    username: Username
-    status_before: Status | None
-    status: Status | None
-    role_before: Annotated[str | None, Meta(examples=["reviewer"])]
-    role: Annotated[str | None, Meta(examples=["reviewer"])]
-    until_before: Annotated[Moment | None, Meta(description="When the membership ended.")]
-    until: Annotated[Moment | None, Meta(description="When the membership ends; null: it has no end.")]
-    link: (
-        Annotated[
-            LinkFate,
-            Meta(
-                description="A password that was set cannot be brought back: a link to set one is mailed, or needed.",
-                examples=["mailed"],
-            ),
-        ]
-        | None
-    )
-    kept: (
-        Annotated[
-            Kept,
-            Meta(
-                description="Why decisions stay: another actor (`keptBy`) decided since (`touched`), the user was "
-                "deleted, the name registered anew, or the user stands too high (`protected`).",
-                examples=["touched"],
-            ),
-        ]
-        | None
-    )
-    kept_by: Annotated[str | None, Meta(examples=["Olivia"])]
-
 
 class UndoReply(Reply, frozen=True, kw_only=True):
     """Numbers of users, and at most 200 of them: those for whom decisions stay come first."""
@@ -595,6 +583,8 @@ class UndoReply(Reply, frozen=True, kw_only=True):
         dict[str, Count],
         Meta(description="What is not taken back, by action.", examples=[{"user.note_added": 2}]),
     ]
+    invited_count: Annotated[Count, Meta(description="Users who came in by invitations of the actor, and stay.")]
+    invited: Annotated[list[Username], Meta(description="At most 200 of them.")]
     warnings: Warnings | UnsetType = UNSET
 
 
@@ -634,7 +624,7 @@ async def undo_decisions(
     by, begins_at = call.principal, to_datetime(since)
     assert begins_at is not None
     span = await call.run(feature.find_span, of, begins_at, to_datetime(until), by)
-    outcomes, has_followed, remainder = list[UndoOutcome](), True, await call.run(feature.find_remainder, span)
+    outcomes, has_followed, remainder = list[UndoFields](), True, await call.run(feature.find_remainder, span)
     for page in feature.pages(await call.run(feature.find_names, span)):
         if plan:
             outcomes += await call.run(feature.plan, span, page, by)
@@ -649,8 +639,10 @@ async def undo_decisions(
         message=call.message("undo_planned" if plan else "undone", count=undone),
         undone=undone,
         kept=kept,
-        users=[UndoFields(**vars(outcome)) for outcome in listed],
+        users=listed,
         ended=dict(remainder.ended),
         stays=dict(remainder.stays),
+        invited_count=remainder.invited_count,
+        invited=list(remainder.invited),
         warnings=UNSET if has_followed else (PLAYER_PENDING,),
     )

@@ -105,6 +105,7 @@ def read_list_config(live: LiveConfig, *, adopts: bool) -> ListConfig:
 
 
 COUNTS: Final = ("added", "removed", "adopted", "approved", "taken_off")
+_AUDITED: Final = {"taken_off": "takenOff"}  # as the audit log has it
 
 
 @dataclass
@@ -125,20 +126,6 @@ class ListReport:
     """Names that the server's list does not take, or does not let go."""
     is_loaded: bool = True
     """Whether the running server knows the list as it is in the file."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the `allowlist` of the report of `POST /api/admin/sync`."""
-        return {
-            **{_CAMEL.get(kind, kind): self.counts[kind] for kind in COUNTS},
-            "heldBack": self.held_back.total(),
-            "limit": self.limit,
-            "unavailable": self.unavailable,
-            "doubt": self.doubt,
-            "isLoaded": self.is_loaded,
-        }
-
-
-_CAMEL: Final = {"taken_off": "takenOff"}
 
 
 class Known(NamedTuple):
@@ -251,7 +238,9 @@ class AllowlistRunner:
             log.info("allowlist: %s", _in_words(report.counts))
         held_before = self.last_report.held_back if self.last_report is not None else Counter[str]()
         if report.counts or (report.held_back and report.held_back != held_before):
-            detail = {name: value for name, value in report.as_json().items() if type(value) is int and value}
+            counted = {_AUDITED.get(kind, kind): report.counts[kind] for kind in COUNTS}
+            counted["heldBack"] = report.held_back.total()
+            detail = {name: count for name, count in counted.items() if count}
             with self._database.atomic():
                 self._audit.record("allowlist.run", SYNC, None, detail)
         problems = []

@@ -270,6 +270,7 @@ class App:
             find_reapply_at=lambda review: find_reapply_at_after(
                 review, live.current.registration.reapply_after, now()
             ),
+            find_standing=lambda user: self.gates.find_standing(user),
         )
         transport = MailTransport(self._database, self.mail_renderer, self.mail_backend)
         self.mail_delivery = DeliveryWorker(self.worker, self.outbox, transport)
@@ -578,7 +579,7 @@ class App:
         self.undo = Undo(self._database, self.team, self.access, *done, now)
         self.lost_rights = LostRights(self.team_roles, operators, self.live, now)
         self.sync.before_run, self.sync.after_run = self._prepare_run, self._remind
-        self.sync.before_plan = self.membership_watch.look
+        self.sync.foresee = self.membership_watch.foresee
         find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code
         self.users = UserList(
             self.context.is_operator,
@@ -602,7 +603,9 @@ class App:
         platforms = make_platforms(self._config.team_chats, self.base_url)
         transport = TeamChatTransport(platforms, queue, renderer, self.translations, self._config.server.name, now)
         self.deliveries.append(DeliveryWorker(self.worker, queue.outbox, transport, is_on=lambda: queue.is_on))
-        decisions = TeamDecisions(self.team_accounts, self.team, self.decisions, renderer, queue, now)
+        decisions = TeamDecisions(
+            self.team_accounts, self.team, self.decisions, renderer, queue, now, self.membership_changes
+        )
         count = self.metrics.count_chat_action
         receiver = ChatReceiver(decisions, self.worker, self.translations, self._on_change, count, now)
         self.settings.tell_of_pause = self._tell_of_pause

@@ -11,7 +11,9 @@ import json
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from regsvc.core.clock import epoch_ms
 from regsvc.database.models import User
@@ -92,6 +94,13 @@ def _mac(key: bytes, *parts: str | int) -> bytes:
 
 
 APPLICATION_PATH: Final = "/application"
+ApplicationToken = Annotated[
+    str,
+    Meta(
+        description="Opens the application, as the link in the receipt does; keep it secret.",
+        examples=["7.x0Tq3L1zV8pG5cH2mB5kTyR3v0cY2mB5kTpJ7Vd0cVbq8"],
+    ),
+]
 
 
 @dataclass(frozen=True)

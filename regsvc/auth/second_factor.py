@@ -9,14 +9,23 @@ import re
 import secrets as random
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Annotated, Final
 
+from msgspec import Meta
 from passlib.exc import TokenError
 from passlib.totp import TOTP
 
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.core.clock import SKEW, Clock
 from regsvc.database.models import RecoveryCode, User
+
+Totp = Annotated[
+    str,
+    Meta(
+        description="A code of the authenticator app, or a recovery code, if there is a second factor.",
+        examples=["123456"],
+    ),
+]
 
 RECOVERY_CODES: Final = 10
 _DIGITS: Final = 12  # digits only, for the keyboard that phones show for codes

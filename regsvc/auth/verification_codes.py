@@ -13,8 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Lock
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
+from msgspec import Meta
 from peewee import fn
 
 from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce, parse_row_id
@@ -26,6 +27,16 @@ from regsvc.core.units import RateLimit
 from regsvc.database.bulk import PreparedQuery, redate, slot
 from regsvc.database.engine import catch_up
 from regsvc.database.models import Verification
+
+Code = Annotated[str, Meta(description="The mailed verification code.", examples=["123456"])]
+Proof = Annotated[
+    str,
+    Meta(
+        description="What `POST /api/verify/check` gave in exchange for a code.",
+        examples=["7.x0Tq3L1zV8pG5cH2mB5kTyR3v0cY2mB5kTpJ7Vd0cVbq8.1790003600"],
+    ),
+]
+CodeProof = Annotated[Proof, Meta(description="In place of the code.")]
 
 Purpose = Literal["register", "change_email", "unlink"]
 

@@ -342,12 +342,12 @@ def run_sync(args: argparse.Namespace, app: App) -> int:
         names: dict[str, Any] = {}
         for kind, changes in (*report.changes.items(), *report.changes_held_back.items()):
             names[kind] = names.get(kind, []) + changes.names
-        listed = report.allowlist
+        listed = report.listed
         if listed is not None:
             names |= {"allowlist": listed.names, "allowlistHeldBack": listed.held_back_names}
         print(json.dumps(report.as_json() | {"names": names}, indent=2))
     else:
         report = app.sync.plan_alone(max_names=_MAX_NAMES, **options)
         print("\n".join(describe_plan(report, _MAX_NAMES)))
-    is_list_away = report.allowlist is not None and report.allowlist.unavailable is not None
+    is_list_away = report.listed is not None and report.listed.unavailable is not None
     return 1 if report.errors or report.has_held_back_changes or is_list_away else 0

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from regsvc.accounts.access import MEANINGS, PLAYER_PENDING
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.accounts.undo import NOT_TAKEN_BACK, Kept, UndoOutcome
+from regsvc.accounts.undo import NOT_TAKEN_BACK, Kept, UndoFields
 from regsvc.app.app import App
 from regsvc.auth.entitlement import Principal
 from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
@@ -27,13 +27,14 @@ from regsvc.database.audit import Actor
 from regsvc.database.models import BANNED, User
 from regsvc.notifications.rcon import CommandFields, list_commands
 from regsvc.runtime.join_facts import find_answer, word
+from regsvc.users.chat_links import ChatAccount
 from regsvc.users.membership import Term
 from regsvc.users.notes import NoteFields, list_notes
 from regsvc.users.questions import list_questions
 from regsvc.users.transitions import DecisionDetails
 from regsvc.users.user_details import MAX_RECORDS
 from regsvc.users.user_list import UserListItem
-from regsvc.users.user_query import UserQuery
+from regsvc.users.user_query import UsersQuery
 
 
 def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
@@ -97,7 +98,7 @@ def run_undo(args: argparse.Namespace, app: App, actor: str) -> int:
     span = run(undo.find_span, args.of, args.since, args.until, by)
     names, remainder = run(undo.find_names, span), run(undo.find_remainder, span)
     progress = Progress.on_stderr("undoing", len(names))
-    outcomes, has_followed = list[UndoOutcome](), True
+    outcomes, has_followed = list[UndoFields](), True
     try:
         for page in undo.pages(names):
             found, follows = (run(undo.plan, span, page, by), True) if args.plan else run(undo.run, span, page, by)
@@ -116,12 +117,15 @@ def run_undo(args: argparse.Namespace, app: App, actor: str) -> int:
         print(f"{kind} that {'would be' if args.plan else 'are'} ended: {count}", file=sys.stderr)
     for action, count in remainder.stays.items():
         print(f"not taken back: {count} {action}: {NOT_TAKEN_BACK[action]}", file=sys.stderr)
+    if count := remainder.invited_count:
+        more = f" and {count - len(remainder.invited)} more" if count > len(remainder.invited) else ""
+        print(f"came in by their invitations, and stay: {count}: {', '.join(remainder.invited)}{more}", file=sys.stderr)
     if not has_followed:
         print(f"warning: {PLAYER_PENDING}: AuthMe's table is away; run it again once it is back", file=sys.stderr)
     return 1 if kept or not has_followed else 0
 
 
-def describe_outcome(outcome: UndoOutcome) -> Iterator[str]:
+def describe_outcome(outcome: UndoFields) -> Iterator[str]:
     """Yield a line about what is undone for a user, and one about what is not."""
     if outcome.is_undone:
         roles = f", {outcome.role_before or 'no role'} → {outcome.role or 'no role'}"
@@ -196,14 +200,15 @@ def explain(args: argparse.Namespace, app: App) -> int:
 
 def _list(args: argparse.Namespace, app: App) -> int:
     filters = {"search": args.search, "status": args.status, "plugin": args.plugin, "allowlist": args.allowlist}
-    query = UserQuery(page=args.page, size=100, **filters)
+    query = UsersQuery(page=args.page, size=100, **filters)
     page = app.users.list_users(query)
     for entry in page.entries:
         listed = "" if entry.allowlist == "off" else f"{entry.allowlist:<9} "
         print(f"{entry.username:<24} {entry.status:<9} {entry.plugin:<9} {listed}{entry.email or ''}")
-    total = "very many" if page.total is None else page.total
-    pages, what = max(1, page.total_pages or args.page), "user" if page.total == 1 else "users"
-    of = "" if page.total is None else f" of {pages}"
+    count = page.pagination.total_count
+    total = "very many" if count is None else count
+    pages, what = max(1, page.pagination.total_pages or args.page), "user" if count == 1 else "users"
+    of = "" if count is None else f" of {pages}"
     where = f"page {args.page}{of}" if args.page <= pages else f"there is no page {args.page}"
     print(f"{total} {what}, {where}", file=sys.stderr)
     return 0
@@ -267,14 +272,14 @@ def _list_notes(username: str) -> list[NoteFields]:
 def _list_questions(username: str) -> list[dict[str, Any]]:
     """Return the team's questions to this user, newest first, without the answers that they were about."""
     user = User.get(User.username_key == name_key(username))
-    return [
-        {name: value for name, value in asdict(asked).items() if name != "about"}
-        for asked in list_questions(user, MAX_RECORDS)
-    ]
+    names = ("question", "author", "asked_at", "answer", "answered_at", "is_same_user")
+    return [{name: getattr(asked, name) for name in names} for asked in list_questions(user, MAX_RECORDS)]
 
 
 def _to_json(value: Any) -> Any:
-    return value.isoformat(timespec="milliseconds") if isinstance(value, datetime) else structs.asdict(value)
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds")
+    return asdict(value) if isinstance(value, ChatAccount) else structs.asdict(value)
 
 
 def _set_password(args: argparse.Namespace, app: App, actor: Actor) -> int:

@@ -202,6 +202,11 @@ class User(BaseModel):
         return self.asked_at if self.status == PENDING else None
 
     @property
+    def asks_to_stay(self) -> bool:
+        """Whether a member has asked to stay, and it is not decided."""
+        return self.status == APPROVED and self.stay_asked_at is not None
+
+    @property
     def proven_key(self) -> str | None:
         """The key of the address that the user has proven, or None; anybody may type another one in the game."""
         return self.email_key if self.is_email_verified else None
@@ -214,6 +219,8 @@ class User(BaseModel):
 
 AWAITS_REVIEW: Final[Any] = (User.status == PENDING) & (User.is_asked == False)  # noqa: E712 - SQL
 """Condition: a user waits for the team, and not the team for an answer."""
+IS_MEMBER: Final[Any] = (User.status == APPROVED) & User.ended_because.is_null()
+"""Condition: a user is approved, and the membership has not ended."""
 ASKS_TO_STAY: Final[Any] = User.stay_asked_at.is_null(False) & (User.status == APPROVED)
 """Condition: a member asked to stay, and the team has not decided."""
 IS_ASKED: Final[Any] = (User.status == PENDING) & (User.is_asked == True)  # noqa: E712 - SQL

@@ -8,10 +8,12 @@ import logging
 import shutil
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
+
+from msgspec import structs
 
 from regsvc.config.sections import Config
 from regsvc.core.clock import Clock
@@ -20,7 +22,7 @@ from regsvc.core.i18n import FALLBACK_LANGUAGE, Sentence, find_language, join, r
 from regsvc.doctor.checks import authme, background, config, database, game, host, rules
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.facts.host import Host, RunningDaemon
-from regsvc.doctor.finding import Check, Finding, Severity, Symptom, check
+from regsvc.doctor.finding import Check, FindingFields, Severity, Symptom, check
 
 log = logging.getLogger(__name__)
 _MODULES: Final = (config, database, authme, rules, game, host, background)
@@ -50,7 +52,7 @@ CHECKS: Final = (
 class Checkup:
     """Result of all checks: findings, broken ones first, and what could not be examined, each with the reason."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[FindingFields, ...]
     not_examined: tuple[str, ...]
     language: str = FALLBACK_LANGUAGE
 
@@ -66,7 +68,7 @@ class Checkup:
 
 def examine(facts: Facts) -> Checkup:
     """Run all checks. Blocking; takes some seconds at most, when a database does not answer."""
-    found: list[Finding] = []
+    found: list[FindingFields] = []
     not_examined: list[str] = []
     failed: dict[str, list[str]] = {}
     for each in CHECKS:
@@ -122,11 +124,11 @@ def read_words() -> Mapping[str, Mapping[str, str]]:
     return {FALLBACK_LANGUAGE: {}, **{language: read_texts(file) for language, file in languages.items()}}
 
 
-def _translate_finding(finding: Finding, words: Mapping[str, str]) -> Finding:
+def _translate_finding(finding: FindingFields, words: Mapping[str, str]) -> FindingFields:
     title: str = finding.title
     if words and not isinstance(title, Sentence):  # a message of another part, which exists in English only
         title = Sentence("{means} {message}", means=_MEANINGS[finding.id], message=title)
-    return replace(
+    return structs.replace(
         finding,
         title=translate(title, words),
         why=translate(finding.why, words),
@@ -136,14 +138,14 @@ def _translate_finding(finding: Finding, words: Mapping[str, str]) -> Finding:
 
 
 def as_json(checkup: Checkup, places: Mapping[str, str]) -> str:
-    """Return JSON with `verdict`, the counts `broken` and `risky`, `findings` (see `Finding`) and `notExamined`.
+    """Return JSON with `verdict`, the counts `broken` and `risky`, `findings` (see `FindingFields`) and `notExamined`.
 
     `places`: what was examined, by name.
     """
     data = {
         "verdict": checkup.verdict,
         **{str(severity): checkup.count(severity) for severity in Severity},
-        "findings": [asdict(finding) for finding in checkup.findings],
+        "findings": [structs.asdict(finding) for finding in checkup.findings],
         "notExamined": checkup.not_examined,
         "examined": dict(places),
     }
@@ -158,7 +160,7 @@ def as_text(checkup: Checkup, places: Mapping[str, str], *, has_colours: bool) -
     """
     width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
     words = read_words()[checkup.language]
-    alike: dict[tuple[str, ...], list[Finding]] = {}
+    alike: dict[tuple[str, ...], list[FindingFields]] = {}
     for finding in checkup.findings:
         alike.setdefault((finding.id, finding.severity, finding.why, finding.do), []).append(finding)
     paragraphs = [_paragraph(findings, words, width, has_colours) for findings in alike.values()]
@@ -168,7 +170,7 @@ def as_text(checkup: Checkup, places: Mapping[str, str], *, has_colours: bool) -
 
 def log_summary(checkup: Checkup) -> None:
     """Log what is broken, a line for each of the first findings, and how many findings there are."""
-    broken = [finding for finding in checkup.findings if finding.severity == Severity.BROKEN]
+    broken = [finding for finding in checkup.findings if finding.severity == "broken"]
     for finding in broken[:_MAX_LOGGED]:
         log.error("doctor: %s %s (%s)", finding.title, finding.do, finding.where)
     if checkup.findings:
@@ -177,7 +179,7 @@ def log_summary(checkup: Checkup) -> None:
         log.info("doctor: %s", _counts(checkup))
 
 
-def _paragraph(findings: Sequence[Finding], words: Mapping[str, str], width: int, has_colours: bool) -> str:
+def _paragraph(findings: Sequence[FindingFields], words: Mapping[str, str], width: int, has_colours: bool) -> str:
     *others, finding = findings
     mark = _coloured(words.get(finding.severity, finding.severity).upper(), finding.severity, has_colours)
     do = translate(Sentence("Do: {advice}", advice=finding.do), words)

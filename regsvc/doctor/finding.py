@@ -5,13 +5,21 @@ declaration, from which the report and docs/doctor.md are generated. A check tha
 which exist in English only, is annotated with `str`; in other languages, `means` precedes them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import reduce
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta
 
 from regsvc.core.i18n import Sentence, join
-from regsvc.doctor.facts.facts import Facts, FixLocation
+from regsvc.core.shapes import Output
+
+if TYPE_CHECKING:
+    from regsvc.doctor.facts.facts import Facts, FixLocation
 
 
 class Severity(StrEnum):
@@ -38,19 +46,27 @@ class Symptom:
     server: str | None = None
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One reported problem. The fields are those of `--json`; all but `id` and `severity` are text for people."""
-
-    id: str
-    severity: Severity
-    title: str
-    why: str
-    do: str
-    where: str
+Words = Annotated[str, Meta(description="A sentence or two, in the language of the reply.")]
 
 
-CheckFunction = Callable[[Facts], Iterator[str | Symptom]]
+class FindingFields(Output, frozen=True):
+    """A problem: `broken`, or `risky` if it works, but not as safely or reliably as it could."""
+
+    id: Annotated[str, Meta(description="A stable id of the kind of finding.", examples=["authme.caching"])]
+    severity: Literal["broken", "risky"]
+    title: Annotated[Words, Meta(examples=["DataSource.caching is true."])]
+    why: Annotated[Words, Meta(examples=["An old password works for minutes after it was changed on the web."])]
+    do: Annotated[Words, Meta(examples=["Switch the cache off and restart the game server."])]
+    where: Annotated[
+        str,
+        Meta(
+            description="A file and a key with the value it should have, a command, or a statement.",
+            examples=["plugins/AuthMe/config.yml: DataSource.caching: false"],
+        ),
+    ]
+
+
+CheckFunction = Callable[["Facts"], Iterator[str | Symptom]]
 
 
 @dataclass(frozen=True)
@@ -68,7 +84,7 @@ class Check:
     location: FixLocation
     examine: CheckFunction
 
-    def find(self, facts: Facts) -> Iterator[Finding]:
+    def find(self, facts: Facts) -> Iterator[FindingFields]:
         """Yield the findings of this kind. Raises `FactUnavailable`, perhaps after the first ones."""
         groups: dict[object, list[Symptom]] = {}
         failure: Exception | None = None
@@ -84,7 +100,7 @@ class Check:
         if failure is not None:
             raise failure
 
-    def report(self, facts: Facts, first: Symptom, *others: Symptom) -> Finding:
+    def report(self, facts: Facts, first: Symptom, *others: Symptom) -> FindingFields:
         """Return the finding for a problem of this kind; `others`: further game servers that have it."""
         title = _with_full_stop(first.title)
         servers = [symptom.server for symptom in (first, *others) if symptom.server is not None]
@@ -92,14 +108,14 @@ class Check:
             names = [Sentence("{name}", name=name) if name else Sentence("the main game server") for name in servers]
             title = Sentence("{server}: {sentence}", server=join(names, "{first}, {next}"), sentence=title)
         wheres = [self.location if symptom.where is None else symptom.where for symptom in (first, *others)]
-        places = [facts.describe(where) if isinstance(where, FixLocation) else where for where in wheres]
-        return Finding(
-            self.id,
-            first.severity or self.severity,
-            title,
-            Sentence(self.why),
-            first.do or Sentence(self.do),
-            reduce(lambda before, after: Sentence("{first}; {next}", first=before, next=after), places),
+        places = [where if isinstance(where, str) else facts.describe(where) for where in wheres]
+        return FindingFields(
+            id=self.id,
+            severity="broken" if (first.severity or self.severity) is Severity.BROKEN else "risky",
+            title=title,
+            why=Sentence(self.why),
+            do=first.do or Sentence(self.do),
+            where=reduce(lambda before, after: Sentence("{first}; {next}", first=before, next=after), places),
         )
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from msgspec import Meta
 
 from regsvc.core.rights import Permission
-from regsvc.core.shapes import Moment, Output
+from regsvc.core.shapes import Moment
 from regsvc.core.shared_lookup import CachedCall
+from regsvc.doctor.finding import FindingFields
 from regsvc.http.messages import Reply, to_reply
 from regsvc.http.route import Routes
 
@@ -24,28 +25,7 @@ class DoctorRuns(CachedCall[tuple["Checkup", datetime]]):
     """The last findings of the doctor in this process, and their time."""
 
 
-Severity = Literal["broken", "risky"]
-
 Verdict = Literal["fine", "risky", "broken"]
-
-Words = Annotated[str, Meta(description="A sentence or two, in the language of the reply.")]
-
-
-class FindingFields(Output, frozen=True, kw_only=True):
-    """A problem: `broken`, or `risky` if it works, but not as safely or reliably as it could."""
-
-    id: Annotated[str, Meta(description="A stable id of the kind of finding.", examples=["authme.caching"])]
-    severity: Severity
-    title: Annotated[Words, Meta(examples=["DataSource.caching is true."])]
-    why: Annotated[Words, Meta(examples=["An old password works for minutes after it was changed on the web."])]
-    do: Annotated[Words, Meta(examples=["Switch the cache off and restart the game server."])]
-    where: Annotated[
-        str,
-        Meta(
-            description="A file and a key with the value it should have, a command, or a statement.",
-            examples=["plugins/AuthMe/config.yml: DataSource.caching: false"],
-        ),
-    ]
 
 
 class CheckupReply(Reply, frozen=True, kw_only=True):

@@ -25,54 +25,11 @@ PageNumber = Annotated[int, Meta(ge=1, le=2**31 - 1, description="The page numbe
 PageSize = Annotated[int, Meta(ge=1, le=100, description="The number of entries per page.", examples=[20])]
 Language = Annotated[str, Meta(description="A language tag.", examples=["en"])]
 Email = Annotated[str, Meta(description="An e-mail address.", examples=["alice@example.org"])]
-Totp = Annotated[
-    str,
-    Meta(
-        description="A code of the authenticator app, or a recovery code, if there is a second factor.",
-        examples=["123456"],
-    ),
-]
 Password = Annotated[str, Meta(extra_json_schema={"format": "password"}, examples=["correct-horse"])]
-InvitationToken = Annotated[
-    str, Meta(description="The part of an invitation's link after `#invite=`.", max_length=100, examples=["7.k3…"])
-]
-InvitationGrant = Annotated[
-    str, Meta(extra_json_schema={"enum": ["no_questionnaire", "no_review"]}, examples=["no_questionnaire"])
-]
 Status = Annotated[
     str, Meta(extra_json_schema={"enum": ["pending", "approved", "rejected", "banned"]}, examples=["approved"])
 ]
 Platform = Annotated[str, Meta(extra_json_schema={"enum": ["java", "bedrock"]}, examples=["java"])]
-Code = Annotated[str, Meta(description="The mailed verification code.", examples=["123456"])]
-Proof = Annotated[
-    str,
-    Meta(
-        description="What `POST /api/verify/check` gave in exchange for a code.",
-        examples=["7.x0Tq3L1zV8pG5cH2mB5kTyR3v0cY2mB5kTpJ7Vd0cVbq8.1790003600"],
-    ),
-]
-CodeProof = Annotated[Proof, Meta(description="In place of the code.")]
-WaitingForText = Annotated[
-    str,
-    Meta(
-        extra_json_schema={"enum": ["review", "applicant"]},
-        description="`applicant`: the team asked something and waits for the answer.",
-        examples=["review"],
-    ),
-]
-Warnings = Annotated[
-    tuple[str, ...],
-    Meta(
-        description="The request succeeded, but not everything has taken effect yet. player_pending: AuthMe's table is "
-        "busy; the change is saved and will be applied. player_locked: the user may play, but the name's row in "
-        "AuthMe's table is another player's, or locked; a locked one opens once a password is set. "
-        "still_online_rcon_off: the player seems to be in the game and cannot be kicked. authme_cache_on: AuthMe may "
-        "use old data, also an old password, for up to 15 minutes after it last looked the player up. not_mailed: no "
-        "mail could be sent, as the user has no address, or gave one without proof. membership_ended: the ban is "
-        "lifted, and the user stays out, as the membership has ended.",
-        examples=[["player_pending"]],
-    ),
-]
 
 
 class Request(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -150,8 +107,8 @@ _ENVELOPE: Final = frozenset(Reply.__struct_fields__)
 def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
     """Return a reply type filled from the record's attributes, and the types within it from theirs.
 
-    Tuples become lists. `overrides` has the fields that the record lacks, or that differ in
-    the reply. `success` and `message` never come from the record.
+    Tuples become lists. `overrides` has the fields that the record lacks, or that differ in the reply. What a record
+    has beyond the reply, which it may extend, is not sent. `success` and `message` never come from the record.
     """
     fields = dict(overrides)
     for name, inner in _record_fields(kind):
@@ -163,7 +120,7 @@ def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
 def _to_field(value: object, inner: type[Output] | None) -> object:
     if isinstance(value, tuple | list):
         return [_to_field(member, inner) for member in value]
-    if value is None or value is UNSET or inner is None or isinstance(value, inner):
+    if value is None or value is UNSET or inner is None or type(value) is inner:
         return value
     return to_reply(inner, value)
 
@@ -181,45 +138,21 @@ def _find_output(annotation: Any) -> type[Output] | None:
     return next(filter(None, map(_find_output, get_args(annotation))), None)
 
 
-ApplicationToken = Annotated[
-    str,
-    Meta(
-        description="Opens the application, as the link in the receipt does; keep it secret.",
-        examples=["7.x0Tq3L1zV8pG5cH2mB5kTyR3v0cY2mB5kTpJ7Vd0cVbq8"],
-    ),
-]
-
-ANSWERS_WITH: Final = Meta(
-    description="For the owner, while a question of the team waits for the answer, or a rejected application can be "
-    "made anew: opens the application."
-)
-
-ANSWER_BY: Final = Meta(description="Until when to answer the team's question: without an answer, it is rejected then.")
-
-CAN_BE_MAILED: Final = Meta(description="Whether mails about the user, such as decisions, have an address to go to.")
-
-HAS_ENDED: Final = Meta(description="True: the user is approved, but the membership has ended.", examples=[True])
-
-REAPPLY_AT: Final = Meta(description="When the name of a rejected user can be registered again, until then.")
-
-Points = Annotated[int, Meta(ge=0, examples=[60])]
-
-QuestionId = Annotated[int, Meta(ge=1, description="The number that the host gave the question.", examples=[1])]
-
-VersionText = Annotated[str, Meta(examples=["1.2.0"])]
-
 Count = Annotated[int, Meta(ge=0, examples=[1])]
 
 
-def make_pagination(page: int, size: int, total: int | None, *, has_next: bool) -> Pagination:
-    """Return the position of a page of this size; `total` entries, None: not counted."""
+def make_pagination(page: int | None, size: int, total: int | None, *, has_next: bool) -> Pagination:
+    """Return the position of a page of this size.
+
+    `page`: None if it was reached by a cursor. `total`: of the entries; None: not counted.
+    """
     return Pagination(
         current_page=page,
         page_size=size,
         total_count=total,
         total_pages=None if total is None else -(-total // size),
         has_next=has_next,
-        has_prev=page > 1,
+        has_prev=page != 1,
     )
 
 

@@ -32,7 +32,8 @@ import msgspec
 
 from regsvc.core.errors import Category, Refusal
 from regsvc.core.rights import Permission
-from regsvc.http.messages import Reply, Request
+from regsvc.core.shapes import Output
+from regsvc.http.messages import Reply, Request, to_reply
 
 ACCESS_TOKEN: Final = "accessToken"  # noqa: S105 - a name
 LINK_TOKEN: Final = "linkToken"  # noqa: S105 - a name
@@ -84,7 +85,10 @@ class Features(dict[type, Any]):
 
 
 class SentAs(NamedTuple):
-    """The field that a returned value is sent as, and the name of the reply's schema."""
+    """The field that a returned value is sent as, and the name of the reply's schema.
+
+    `field` "": the fields of a returned record, as its annotation has them, are the reply's own.
+    """
 
     field: str
     schema: str
@@ -110,9 +114,9 @@ class Route:
     `needs` are the features that the function takes, each after the name of its parameter. `request_type` is None for
     one that reads neither body nor query; `request_name` is the parameter that takes the whole request, if there is
     one, and `request_fields` are taken singly. `reply_types` is empty for one that writes its response itself (as
-    `media_type`), and `reply_field` for one that returns whole replies. `refusals` are the function's own; those of
-    every route come on top. `redirects` says when it answers with a redirect (303); empty: never. `credentials` are
-    the optional ones a public route accepts, by the names of their security schemes.
+    `media_type`), and `reply_field` for one that returns whole replies or records. `refusals` are the function's own;
+    those of every route come on top. `redirects` says when it answers with a redirect (303); empty: never.
+    `credentials` are the optional ones a public route accepts, by the names of their security schemes.
     """
 
     method: Literal["GET", "POST"]
@@ -163,7 +167,10 @@ class Route:
 
     def reply_of(self, returned: Any) -> Reply | None:
         """Return the reply of what the function returned; None: it has written its response itself."""
-        reply: Reply | None = self.reply_types[0](**{self.reply_field: returned}) if self.reply_field else returned
+        if self.reply_field:
+            return self.reply_types[0](**{self.reply_field: returned})
+        is_record = isinstance(returned, Output) and not isinstance(returned, Reply)
+        reply: Reply | None = to_reply(self.reply_types[0], returned) if is_record else returned
         return reply
 
     def sends_as_200(self, refusal: type[Refusal]) -> bool:
@@ -246,8 +253,10 @@ def _read_replies(returned: Any, about: dict[str, str]) -> tuple[tuple[type[Repl
     """Return the replies of a function, and the field of the one that it returns as a value."""
     kind, *notes = get_args(returned) or (None,)
     if notes and isinstance(sent_as := notes.pop(), SentAs):
-        field = (sent_as.field, Annotated[(kind, *notes)] if notes else kind)
-        return (_define(sent_as.schema, about, Reply, [field]),), sent_as.field
+        fields: list[tuple[Any, ...]] = [(sent_as.field, Annotated[(kind, *notes)] if notes else kind)]
+        if not sent_as.field:
+            fields = [(field.name, field.type, field.default) for field in msgspec.structs.fields(kind)]
+        return (_define(sent_as.schema, about, Reply, fields),), sent_as.field
     kinds = get_args(returned) if get_origin(returned) in (Union, types.UnionType) else (returned,)
     return tuple(kind for kind in kinds if kind is not types.NoneType), ""
 

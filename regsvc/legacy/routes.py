@@ -51,8 +51,9 @@ from regsvc.accounts.self_deletion import (
     delete_user,
 )
 from regsvc.accounts.status_lookup import StatusLookup
+from regsvc.auth.second_factor import Totp
 from regsvc.auth.sessions import Sessions
-from regsvc.auth.verification_codes import CodeOrProof, Purpose
+from regsvc.auth.verification_codes import Code, CodeOrProof, Purpose
 from regsvc.config.sections import Config
 from regsvc.core import errors
 from regsvc.core.email_address import parse_email
@@ -60,18 +61,7 @@ from regsvc.core.errors import Category, InvalidField, Refusal
 from regsvc.core.rights import Permission
 from regsvc.core.shapes import Moment, Output, Username
 from regsvc.database.audit import ACTIONS, Audit, AuditRecord
-from regsvc.http.messages import (
-    Code,
-    Email,
-    MessageReply,
-    NameQuery,
-    Pagination,
-    Password,
-    Reply,
-    Status,
-    Totp,
-    to_reply,
-)
+from regsvc.http.messages import Email, MessageReply, NameQuery, Pagination, Password, Reply, Status, to_reply
 from regsvc.http.route import ACCESS_TOKEN, PROOF_HEADER, PUBLIC, USER, Access, Route, Routes, SentAs
 from regsvc.registration.public_config import (
     AuthMeConfigFields,
@@ -90,8 +80,8 @@ from regsvc.runtime.game_status import (
     list_downloads,
     show_server_status,
 )
-from regsvc.users.user_list import UserFields, UserList, UsersQuery, list_users
-from regsvc.users.user_query import MAX_SIZE
+from regsvc.users.user_list import UserFields, UserList, list_users
+from regsvc.users.user_query import MAX_SIZE, UsersQuery
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call

@@ -8,7 +8,7 @@ import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final, Literal, NoReturn
 from urllib.parse import quote
 
 from regsvc.config.host_sections import WebhookEvent, WebhookSection
@@ -40,12 +40,12 @@ class WebhookQueue:
         now: Clock,
         *,
         hooks: Sequence[WebhookSection],
-        also_tell: Callable[[WebhookEvent, str], None] = lambda event, username: None,
+        also_tell: Callable[[WebhookEvent | Literal["stay_decided"], str], None] = lambda event, username: None,
     ) -> None:
         """`also_tell` is called for every event, also where no webhook is configured, with the user's name."""
         self._hooks = hooks
         self.is_on = any(hook.url for hook in hooks)
-        self._also_tell = also_tell
+        self.also_tell = also_tell
         self.outbox = outbox
         self._language = language
         self._now = now
@@ -67,7 +67,7 @@ class WebhookQueue:
 
         `chat`: the account that `find_chat` returned, where it is not to be looked up as the event is sent.
         """
-        self._also_tell(event, username)
+        self.also_tell(event, username)
         if not self.is_on:
             return
         payload: dict[str, Any] = {

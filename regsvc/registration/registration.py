@@ -15,9 +15,9 @@ from msgspec import Meta
 from regsvc.accounts.captcha import CAPTCHA_REFUSALS, NO_PROOF, CaptchaProof, CaptchaProtectedRequest, Captchas
 from regsvc.accounts.chat.linking import cookie_tokens
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.accounts.invitations import INVITATION_REFUSALS, InvitationFields, Invitations
+from regsvc.accounts.invitations import INVITATION_REFUSALS, InvitationFields, Invitations, InvitationToken
 from regsvc.accounts.password_changes import PasswordMails
-from regsvc.auth.derived_secrets import ApplicationTokens, parse_row_id
+from regsvc.auth.derived_secrets import ApplicationToken, ApplicationTokens, parse_row_id
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
 from regsvc.auth.rate_limits import (
     REGISTRATIONS,
@@ -27,7 +27,14 @@ from regsvc.auth.rate_limits import (
     in_total,
     limits_of,
 )
-from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, PROOF_LIFETIME, CodeOrProof, VerificationCodes
+from regsvc.auth.verification_codes import (
+    NO_CODE_OR_PROOF,
+    PROOF_LIFETIME,
+    Code,
+    CodeOrProof,
+    CodeProof,
+    VerificationCodes,
+)
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.addresses import Caller
@@ -42,7 +49,7 @@ from regsvc.database.audit import AUTOMATIC, Actor
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, PENDING, REJECTED, User, Verification
-from regsvc.http.messages import ApplicationToken, Code, CodeProof, Email, InvitationToken, Password, Reply, Status
+from regsvc.http.messages import Email, Password, Reply, Status
 from regsvc.http.route import LINK_COOKIE, PUBLIC, Routes, SentAs
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.user_creation import UserCreation, new_user

@@ -232,8 +232,8 @@ class Metrics:
         self._sync_errors.inc(len(report.errors))
         for cause, count in report.memberships_ended.items():
             self._memberships_ended.labels(cause).inc(count)
-        if report.allowlist is not None:
-            self.count_list(report.allowlist)
+        if report.listed is not None:
+            self.count_list(report.listed)
 
     def count_list(self, report: ListReport) -> None:
         """Count a finished run of the allowlist."""

@@ -22,7 +22,7 @@ from regsvc.core.clock import Clock, is_over
 from regsvc.core.http_response import NoResponse
 from regsvc.core.shapes import Moment, Output
 from regsvc.core.shared_lookup import CachedCall
-from regsvc.http.messages import Reply, VersionText
+from regsvc.http.messages import Reply
 from regsvc.http.route import PUBLIC, Routes
 
 if TYPE_CHECKING:
@@ -187,6 +187,9 @@ class PluginVersionFields(Output, frozen=True, kw_only=True):
     current_version: PluginVersionText | None
     latest_version: PluginVersionText | None
     update_available: Annotated[bool, Meta(examples=[False])]
+
+
+VersionText = Annotated[str, Meta(examples=["1.2.0"])]
 
 
 class VersionReply(Reply, frozen=True, kw_only=True):

@@ -42,8 +42,8 @@ class Scope:
     has_players: bool = True
     """Whether AuthMe's table can be read; if not, only what does not need it is done."""
     ends_memberships: bool = False
-    """Whether memberships end that are due, although guarded actions are not postponed: a sync run, which asks the
-    mass-change guard first, ends them, and no change of one account."""
+    """Whether memberships end that are due: by a sync run, which asks the mass-change guard first, and by no change of
+    one account. If not, the rest is done as if they were not due."""
     is_told_before: bool = False
     """Whether what precedes an account's first guarded action is left out of its result."""
 
@@ -248,9 +248,9 @@ class Page:
 
     def _due(self, accounts: Sequence[Account]) -> list[Case]:
         """Decide on the accounts, and return those with an action that may be applied now."""
-        cases, may_end = [], self._scope.is_guarded or self._scope.ends_memberships
+        cases = []
         for account in accounts:
-            action = decide(account, self._policy, may_end=may_end)
+            action = decide(account, self._policy, may_end=self._scope.ends_memberships)
             if action is None and account.key not in self.results:
                 continue
             self.results[account.key].account = account

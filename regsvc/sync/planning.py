@@ -8,7 +8,8 @@ who get their names back, are remembered for the whole plan.
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from itertools import count
 from typing import Any, Final, TypeVar
 
@@ -33,6 +34,8 @@ _OF_NEW_USERS: Final = {"is_email_verified": False, "ban_expires_at": None, "reg
 class PlannedLoader(AccountLoader):
     """Loader of accounts as a plan has changed them. It locks nothing."""
 
+    lapses: Mapping[str, datetime | None] = field(default_factory=dict)
+    """When members lapse, by name, of whom the run would note another moment first."""
     renamed: dict[str, UserRecord | None] = field(default_factory=dict)
     """Users by the name that they have got back, and None for the name that they had."""
     users: dict[str, UserRecord | None] = field(default_factory=dict)
@@ -63,6 +66,9 @@ class PlannedLoader(AccountLoader):
         self, keys: Collection[str], *, is_locking: bool = False
     ) -> tuple[dict[str, UserRecord], dict[str, SyncValues]]:
         users, records = super()._find(keys)
+        for key in self.lapses.keys() & users.keys():
+            at = self.lapses[key]
+            users[key] = replace(users[key], lapses_at=at, lapse=None if at is None else "idle")
         return _with_changes(users, self.renamed | self.users, keys), _with_changes(records, self.records, keys)
 
 
@@ -190,9 +196,9 @@ class PlannedContext(SyncContext):
 class PlannedReconciler(Reconciler):
     """Reconciler of a plan: what it does stays in memory."""
 
-    def __init__(self, reconciler: Reconciler) -> None:
+    def __init__(self, reconciler: Reconciler, lapses: Mapping[str, datetime | None]) -> None:
         context, found = reconciler._context, PlannedUsers()
-        self._planned_loader = PlannedLoader(**_fields_of(reconciler.loader))
+        self._planned_loader = PlannedLoader(**_fields_of(reconciler.loader), lapses=lapses)
         audit = SilentAudit(context.now)
         transitions = _fields_of(context.transitions) | {"audit": audit, "decided": found.decided}
         same = _fields_of(context) | {"audit": audit, "transitions": PlannedTransitions(**transitions)}

@@ -1,20 +1,24 @@
 """Report of what a sync run did or would do, and its sentences for hosts."""
 
+import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import datetime
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
 
+import msgspec
+from msgspec import UNSET, Meta, UnsetType, structs
 from peewee import Database
 
 from regsvc.allowlist.planning import PlannedUsers
+from regsvc.allowlist.run import COUNTS as LIST_COUNTS
 from regsvc.allowlist.run import ListReport
-from regsvc.core.clock import epoch_ms
 from regsvc.core.i18n import Sentence, join, plural
+from regsvc.core.shapes import Moment, Output, Username, encode_output
 from regsvc.database.audit import SQL, SYNC, Audit
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
+from regsvc.http.messages import Count, to_reply
 
 COUNTS: Final = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
 _WORDS: Final = {
@@ -24,28 +28,69 @@ _WORDS: Final = {
 """Words for one and for several, of counts whose name alone would not say it."""
 
 
-@dataclass
-class HeldBack:
+class SyncConflictFields(Output, frozen=True, kw_only=True):
+    """A field with different values on the two sides, and the side whose value was kept."""
+
+    username: Username
+    field: Annotated[str, Meta(examples=["email"])]
+    kept: Annotated[str, Meta(description="The side whose value was kept.", examples=["plugin"])]
+    why: (
+        Annotated[
+            str,
+            Meta(
+                description="Why both were kept. Of an e-mail: `unproven` (ours is proven, the game's cannot be), "
+                "`taken` (the game's is another user's), `invalid` (the game's is no address), `refused` (AuthMe's "
+                "table cannot hold ours). Of a name: `unfindable` (AuthMe does not find it), `collides` (AuthMe takes "
+                "it for another one), `foreign` (the row may be another person's), `unapproved` (the row of a user who "
+                "is not approved was left open).",
+                examples=["taken"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class SyncErrorFields(Output, frozen=True, kw_only=True):
+    """An error with one row, or with the whole table (`username` null)."""
+
+    username: Username | None
+    error: Annotated[str, Meta(examples=["the name is no player's name"])]
+
+
+class SyncHeldBackFields(Output, frozen=True, kw_only=True):
+    """Changes that were held back because there were too many at once."""
+
+    removed: Count = 0
+    locked: Count = 0
+    edited: Count = 0
+    passwords: Annotated[Count, Meta(description="Passwords that became earlier ones again.")] = 0
+    limit: Annotated[str, Meta(examples=["20 and 5%"])] = ""
+
+
+class HeldBack(SyncHeldBackFields, frozen=True, kw_only=True):
     """Counts of the actions that the mass-change guard held back, and the limit as the config writes it."""
 
-    removed: int = 0
-    locked: int = 0
-    edited: int = 0
-    passwords: int = 0
-    """Passwords that became earlier ones again."""
     missing: int = 0
     """Those of the removed whose row is gone from AuthMe's table; the others were deleted. For sentences only."""
     ended: int = 0
     """Those of the locked whose membership ends. For sentences only."""
-    limit: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the `braked` of the report."""
-        return {name: value for name, value in asdict(self).items() if name not in ("missing", "ended")}
+    days: int = 0
+    """How long no run was seen, if ends are held back for that; 0: they are too many. For sentences only."""
 
     def counts(self) -> dict[str, int]:
         """Return the counts, for the audit."""
-        return {name: value for name, value in asdict(self).items() if name != "limit"}
+        return {name: value for name, value in structs.asdict(self).items() if name != "limit"}
+
+    def why(self) -> Sentence:
+        """Return why: the changes are too many, or the clock may be wrong."""
+        if not self.days:
+            is_known = bool(self.limit)
+            return Sentence("more than {limit} at once", limit=self.limit) if is_known else Sentence("too many at once")
+        return plural(
+            self.days,
+            "the companion was off for {count:,} day, or the clock was set forward",
+            "the companion was off for {count:,} days, or the clock was set forward",
+        )
 
 
 @dataclass
@@ -59,48 +104,69 @@ class Changes:
     names: list[str] = field(default_factory=list)
 
 
-@dataclass
-class SyncReport:
-    """Counts of what a run did, with conflicts and errors by name; a general error has the `username` None."""
+class SyncAllowlistFields(Output, frozen=True, kw_only=True):
+    """The names added to and removed from the game's allowlist, and what was taken over from it."""
 
-    started_at: datetime
-    duration_ms: int = 0
-    scanned: int = 0
-    adopted: int = 0
-    provisioned: int = 0
-    updated: int = 0
-    locked: int = 0
-    restored: int = 0
-    removed: int = 0
-    conflicts: list[dict[str, Any]] = field(default_factory=list)
-    errors: list[dict[str, Any]] = field(default_factory=list)
-    held_back: HeldBack | None = None
-    ending: list[int] = field(default_factory=list)
+    added: Count
+    removed: Count
+    adopted: Annotated[Count, Meta(description="Players who got a user.")]
+    approved: Annotated[Count, Meta(description="Users who were put on the list in the game.")]
+    taken_off: Annotated[Count, Meta(description="Users who were taken off the list in the game.")]
+    held_back: Annotated[Count, Meta(description="Changes that were held back because there were too many at once.")]
+    limit: Annotated[str, Meta(examples=["20 and 5%"])]
+    unavailable: Annotated[str | None, Meta(description="Why the list cannot be read or written.")]
+    doubt: Annotated[str | None, Meta(description="A player whose UUID contradicts the server's config.")]
+    is_loaded: Annotated[bool, Meta(description="Whether the running server knows the list as it is in the file.")]
+
+
+class SyncReportFields(Output, frozen=False, kw_only=True):  # type: ignore[misc] # a run fills it in
+    """The numbers of changes that were made, or would be made by a planned run."""
+
+    started_at: Moment
+    duration_ms: Count = 0
+    scanned: Count = 0
+    adopted: Count = 0
+    provisioned: Count = 0
+    updated: Count = 0
+    locked: Count = 0
+    restored: Count = 0
+    removed: Count = 0
+    conflicts: list[SyncConflictFields] = msgspec.field(default_factory=list)
+    errors: list[SyncErrorFields] = msgspec.field(default_factory=list)
+    held_back: SyncHeldBackFields | None = msgspec.field(default=None, name="braked")
+    allowlist: Annotated[SyncAllowlistFields | None, Meta(description="Null if nothing was to do.")] = None
+
+
+class SyncReport(SyncReportFields, frozen=False, kw_only=True):  # type: ignore[misc]
+    """Report of a run or a plan, with what is not sent; a general error has the `username` None."""
+
+    held_back: HeldBack | None = msgspec.field(default=None, name="braked")
+    ending: list[int] = msgspec.field(default_factory=list)
     """Ids of users whose ban or membership ends soon; not reported."""
-    memberships_ended: Counter[str] = field(default_factory=Counter)
+    memberships_ended: Counter[str] = msgspec.field(default_factory=Counter)
     """How many memberships ended, by cause; for metrics."""
     is_enabled: bool = True
     unavailable: str | None = None
     """Why AuthMe's table could not be read or written; also among `errors`."""
     is_complete: bool = True
     """False if the process was told to stop first: the next run does the rest."""
-    changes: dict[str, Changes] = field(default_factory=dict)
+    changes: dict[str, Changes] = msgspec.field(default_factory=dict)
     """What was changed, or would be, by kind (`actions.Label`)."""
-    changes_held_back: dict[str, Changes] = field(default_factory=dict)
+    changes_held_back: dict[str, Changes] = msgspec.field(default_factory=dict)
     """Of a plan: what would be changed if nothing were held back, by kind."""
     for_list: PlannedUsers | None = None
     """Of a plan: what it starts from on the game's allowlist."""
     restores_players: bool = False
     """Whether rows that are gone are inserted again (`sync.on_player_removed`)."""
-    allowlist: ListReport | None = None
-    """What was done about the game's allowlist; None: nothing was to do."""
+    listed: ListReport | None = None
+    """What was done about the game's allowlist, of which `fields` makes `allowlist`; None: nothing was to do."""
     missing_email_column: str | None = None
     """The configured e-mail column, if players were adopted from a table that has none of this name."""
 
     @property
     def has_held_back_changes(self) -> bool:
         """Return whether changes of any gate wait for a person."""
-        return self.held_back is not None or (self.allowlist is not None and bool(self.allowlist.held_back))
+        return self.held_back is not None or (self.listed is not None and bool(self.listed.held_back))
 
     @property
     def has_effects(self) -> bool:
@@ -110,24 +176,24 @@ class SyncReport:
     @property
     def is_idle(self) -> bool:
         """Return whether the run did nothing, and has nothing to tell."""
-        found = self.conflicts or self.errors or self.allowlist is not None or self.held_back is not None
+        found = self.conflicts or self.errors or self.listed is not None or self.held_back is not None
         return not (self.has_effects or found)
 
     def add_error(self, username: str | None, error: str) -> None:
         """Add an error about one name, or about the run as a whole if `username` is None."""
-        self.errors.append({"username": username, "error": error})
+        self.errors.append(SyncErrorFields(username=username, error=error))
+
+    def fields(self) -> SyncReportFields:
+        """Return the `report` of `POST /api/admin/sync`."""
+        listed = self.listed
+        if listed is None:
+            return to_reply(SyncReportFields, self, allowlist=None)
+        shown = {**{kind: listed.counts[kind] for kind in LIST_COUNTS}, "held_back": listed.held_back.total()}
+        return to_reply(SyncReportFields, self, allowlist=to_reply(SyncAllowlistFields, listed, **shown))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the `report` of `POST /api/admin/sync`."""
-        return {
-            "startedAt": epoch_ms(self.started_at),
-            "durationMs": self.duration_ms,
-            **{name: getattr(self, name) for name in COUNTS},
-            "conflicts": self.conflicts,
-            "errors": self.errors,
-            "braked": None if self.held_back is None else self.held_back.as_json(),
-            "allowlist": None if self.allowlist is None else self.allowlist.as_json(),
-        }
+        """Return the report as JSON has it."""
+        return dict(json.loads(encode_output(self.fields())))
 
     def counts(self) -> dict[str, int]:
         """Return the counts that are not 0, for the log and the audit."""
@@ -190,20 +256,20 @@ def describe_plan(report: SyncReport, max_names: int) -> Iterator[str]:
     yield "A run would change:" if report.changes else "A run would change nothing."
     yield from _describe_changes(report.changes)
     if report.held_back is not None:
-        yield f"It would hold back, as more than {report.held_back.limit} at once:"
+        yield f"It would hold back, as {report.held_back.why()}:"
         yield from _describe_changes(report.changes_held_back)
         yield f"  {advise_on_held_back(report.held_back, restores_players=report.restores_players)}"
-    if report.allowlist is not None:
-        yield from _describe_list_plan(report.allowlist, max_names)
+    if report.listed is not None:
+        yield from _describe_list_plan(report.listed, max_names)
     by_kind: dict[tuple[str, str, str | None], list[str]] = defaultdict(list)
     for conflict in report.conflicts:
-        by_kind[_kind_of(conflict)].append(conflict["username"])
+        by_kind[_kind_of(conflict)].append(conflict.username)
     if by_kind:
         yield "It would report:"
     for kind, names in by_kind.items():
         yield f"  {describe_conflict(*kind, len(names))}: {_list(names[:max_names], len(names))}"
     for error in report.errors[:max_names]:
-        yield f"error: {error['username'] or 'everything'}: {error['error']}"
+        yield f"error: {error.username or 'everything'}: {error.error}"
     if len(report.errors) > max_names:
         yield f"error: and {len(report.errors) - max_names:,} more"
 
@@ -317,13 +383,13 @@ def advise_on_held_back(held_back: HeldBack, *, restores_players: bool) -> Sente
     return join(sentences, "{first} {next}")
 
 
-def describe_conflicts(conflicts: Sequence[Mapping[str, Any]]) -> list[str]:
+def describe_conflicts(conflicts: Sequence[SyncConflictFields]) -> list[str]:
     """Return a sentence for each kind of conflict."""
     return [describe_conflict(*kind, count) for kind, count in Counter(map(_kind_of, conflicts)).items()]
 
 
-def _kind_of(conflict: Mapping[str, Any]) -> tuple[str, str, str | None]:
-    return conflict["field"], conflict["kept"], conflict.get("why")
+def _kind_of(conflict: SyncConflictFields) -> tuple[str, str, str | None]:
+    return conflict.field, conflict.kept, conflict.why or None
 
 
 def describe_conflict(field: str, kept: str, cause: str | None, count: int) -> str:
@@ -393,9 +459,9 @@ class RunLog:
             with self._database.atomic():
                 self._audit.record("sync.braked", SYNC, None, held_back.counts())
             log.warning(
-                "the sync held back %s: more than %s at once. companion sync --plan names them. %s",
+                "the sync held back %s: %s. companion sync --plan names them. %s",
                 describe_held_back(held_back),
-                held_back.limit,
+                held_back.why(),
                 advise_on_held_back(held_back, restores_players=report.restores_players),
             )
         self._held_back = held_back

@@ -10,11 +10,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 from typing import Final, TextIO
 
+from msgspec import UNSET
 from peewee import Database, PeeweeException
 
 from plugin_bridge.authme.players import NameCollides, PlayerRow, Players, PlayersUnavailable, is_findable
@@ -46,7 +48,7 @@ from regsvc.sync.pages import ReconcileResult, Scope
 from regsvc.sync.planning import PlannedReconciler
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account, pages_of
-from regsvc.sync.report import Changes, HeldBack, RunLog, SyncReport
+from regsvc.sync.report import Changes, HeldBack, RunLog, SyncConflictFields, SyncReport
 from regsvc.users.gates import ROLES_EVERY
 
 
@@ -60,6 +62,10 @@ class SyncRun:
     """That of a plan works in memory."""
     is_full: bool = False
     is_plan: bool = False
+    max_names: int = 0
+    """In a plan: how many names of each kind are reported."""
+    lapses: Mapping[str, datetime | None] = field(default_factory=dict)
+    """In a plan: what a run would note of members first."""
     waiting: dict[str, type[SyncAction]] = field(default_factory=dict)
     """Names whose next action is guarded, with its kind: done at the end of the run, when their number is known."""
     collided: set[str] = field(default_factory=set)
@@ -67,10 +73,17 @@ class SyncRun:
     failed: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     """Names with an action that was applied."""
-    max_names: int = 0
-    """In a plan: how many names of each kind are reported."""
     planned: set[str] = field(default_factory=set)
     """In a plan: the names looked at, each of which is reported once."""
+    last: tuple[RunInputs, datetime] | None = None
+    """What the last completed run decided with, and when every row was last compared; None: there was none."""
+    pause: timedelta = timedelta()
+    """Time since the last run, by a clock that may have been set since."""
+
+    @property
+    def has_doubtful_ends(self) -> bool:
+        """Whether memberships are to end after a pause so long that the clock may have been set forward."""
+        return self.pause > _LONGEST_PAUSE and EndMembership in self.waiting.values()
 
     def add_error(self, key: str, error: str) -> None:
         """Report the error, once for each name."""
@@ -80,8 +93,10 @@ class SyncRun:
 
     def add_conflict(self, key: str, conflict: Conflict) -> None:
         """Report the conflict."""
-        found = {"username": key, "field": conflict.field, "kept": conflict.kept}
-        self.report.conflicts.append(found if conflict.why is None else {**found, "why": conflict.why})
+        why = conflict.why or UNSET
+        self.report.conflicts.append(
+            SyncConflictFields(username=key, field=conflict.field, kept=conflict.kept, why=why)
+        )
 
     def count(self, kind: type[SyncAction]) -> None:
         """Count an action of this kind in the report."""
@@ -127,6 +142,12 @@ class SyncRun:
         return self.waiting.keys() | self.failed | self.collided
 
 
+_LONGEST_PAUSE: Final = timedelta(days=3)
+"""Time without a run after which ends of memberships wait for a person: longer than a machine is off over a weekend.
+
+It is shorter than the notice of which `membership.remind` gives users by default: who ends within it knows.
+"""
+
 _OF_USERS: Final = (ApplySqlEdit, ApplyMembershipEdit, EndMembership)
 """Guarded actions on users, who need have no row."""
 
@@ -164,13 +185,20 @@ def _count_ended_with_roles(now: datetime) -> int:
     return int(User.select(User.id).where(is_recent, User.ended_because == "role").count())
 
 
-def count_held_back(kinds: list[type[SyncAction]], limit: ChangeLimit) -> HeldBack:
-    """Return the report's counts of actions of these kinds."""
+def count_held_back(kinds: list[type[SyncAction]], limit: ChangeLimit, days: int = 0) -> HeldBack:
+    """Return the report's counts of actions of these kinds; `days`: see `HeldBack`."""
     counts = Counter(kind.label.name for kind in kinds if kind.label is not None)
     missing = counts["missing"]
-    removed = counts["removed"] + missing
-    locked = counts["locked"] + counts["ended"]
-    return HeldBack(removed, locked, counts["edited"], counts["passwords"], missing, counts["ended"], limit=str(limit))
+    return HeldBack(
+        removed=counts["removed"] + missing,
+        locked=counts["locked"] + counts["ended"],
+        edited=counts["edited"],
+        passwords=counts["passwords"],
+        limit=str(limit),
+        missing=missing,
+        ended=counts["ended"],
+        days=days,
+    )
 
 
 log = logging.getLogger(__name__)
@@ -206,6 +234,10 @@ class SyncRunner:
         self._comparison = TableComparison(database, players)
         self._candidates = Candidates(database, players)
         self._changed_rows = ChangedRows(database)
+        self._ran_at: datetime | None = None
+        """When this process last ran the sync; while ends wait because the clock may be wrong: the last time before."""
+        self._compared_at: datetime | None = None
+        """When this process last compared every row."""
         self.terminal: TextIO | None = None
         """Where a long run draws its progress; None: it is logged."""
 
@@ -216,21 +248,26 @@ class SyncRunner:
         is_full: bool = False,
         allow_mass_changes: bool = False,
         max_names: int = 0,
+        lapses: Mapping[str, datetime | None] = MappingProxyType({}),
         may_go_on: Callable[[], bool] = lambda: True,
     ) -> SyncReport:
         """Bring both sides in sync, or with `is_plan` only report the differences; `is_full` compares every row.
 
-        `max_names`: how many names of each kind of change a plan reports.
+        Of a plan: `max_names` of each kind of change are reported; `lapses`: what a run would note of members first,
+        by name.
 
         `may_go_on` is called between pages; when it returns False, the run reports what it did, and the next run does
         the rest.
 
         AuthMe's table being unavailable is an error in the report, never an exception; our database being so is one.
         """
-        report = SyncReport(self._now(), is_enabled=self._reconciler.is_enabled)
+        report = SyncReport(started_at=self._now(), is_enabled=self._reconciler.is_enabled)
         report.restores_players = self._reconciler.policy.on_player_removed == "restore"
-        reconciler = PlannedReconciler(self._reconciler) if is_plan else self._reconciler
-        run = SyncRun(report, may_go_on, reconciler, is_full, is_plan, max_names=max_names)
+        reconciler = PlannedReconciler(self._reconciler, lapses) if is_plan else self._reconciler
+        last = RunInputs.find_last()
+        known = [at for at in (self._ran_at, last and last[1]) if at is not None]
+        pause = report.started_at - max(known) if known else timedelta()
+        run = SyncRun(report, may_go_on, reconciler, is_full, is_plan, max_names, lapses, last=last, pause=pause)
         started = time.monotonic()
         self._run_log.report_dates(report, is_plan=is_plan, is_full=is_full)
         try:
@@ -244,6 +281,8 @@ class SyncRunner:
                 self._finish(run, allow_mass_changes)
         except _Stopped:
             report.is_complete = False
+        if not (is_plan or run.has_doubtful_ends):
+            self._ran_at = report.started_at
         if report.adopted and report.unavailable is None:
             report.missing_email_column = self._players.find_missing_email_column()
         report.for_list = reconciler.for_list
@@ -254,32 +293,34 @@ class SyncRunner:
 
     def _reconcile_all(self, run: SyncRun, allow_mass_changes: bool) -> None:
         """Go over all candidates, and store the new checksums only if none was left out."""
-        last, reconciler = RunInputs.find_last(), self._reconciler
+        last, reconciler = run.last, self._reconciler
         inputs = RunInputs(fingerprint(reconciler.policy), reconciler.operators)
         is_full = run.is_full or last is None or last[0].policy != inputs.policy
-        is_full = is_full or last is None or abs(self._now() - last[1]) >= FULL_EVERY
+        known = [at for at in (self._compared_at, last and last[1]) if at is not None]
+        is_full = is_full or all(abs(self._now() - at) >= FULL_EVERY for at in known)
         is_full = is_full or (self._comparison.is_empty() and not self._players.is_empty())  # the first players
         changes = self._comparison.compare(is_full=is_full)
         run.report.scanned = changes.total
         self._reconcile_candidates(run, changes, last[0] if last is not None else None, inputs)
         self._finish(run, allow_mass_changes)
         if not run.is_plan:
-            self._store(run, changes, last, inputs)
+            self._store(run, changes, inputs)
 
-    def _store(
-        self, run: SyncRun, changes: TableChanges, last: tuple[RunInputs, datetime] | None, inputs: RunInputs
-    ) -> None:
-        names = run.unfinished()
+    def _store(self, run: SyncRun, changes: TableChanges, inputs: RunInputs) -> None:
+        names, last = run.unfinished(), run.last
+        is_new = (changes.is_full and not run.has_doubtful_ends) or last is None
         if names or changes.changed or changes.is_full or last is None or inputs != last[0]:
 
             def store() -> None:
                 self._changed_rows.mark(names, self._now())
                 self._comparison.store(changes, names)
-                inputs.save(run.report.started_at if changes.is_full or last is None else last[1])
+                inputs.save(run.report.started_at if is_new or last is None else last[1])
 
             if not self._write_unless_held(store):
                 return
         self._comparison.keep(changes, names, run.report.started_at)
+        if changes.is_full:
+            self._compared_at = run.report.started_at
 
     def _reconcile_candidates(
         self, run: SyncRun, changes: TableChanges, last_inputs: RunInputs | None, inputs: RunInputs
@@ -299,6 +340,7 @@ class SyncRunner:
             return  # every name has been reported
         if last_inputs is not None:
             self._reconcile_pages(run, pages_of(sorted(last_inputs.operators ^ inputs.operators)))
+        self._reconcile_pages(run, pages_of(sorted(run.lapses)))
         self._reconcile_pages(run, self._due(run))
         self._reconcile_changed_rows(run, marks)
 
@@ -358,7 +400,7 @@ class SyncRunner:
         for name in strange:  # AuthMe itself does not find it reliably
             run.add_conflict(name, Conflict("name", "both", "unfindable"))
         accounts = run.reconciler.loader.load(list(filter(is_findable, names)) if strange else names, rows)
-        return self._reconcile(run, accounts, Scope(is_guarded=True))
+        return self._reconcile(run, accounts, Scope(is_guarded=True, ends_memberships=True))
 
     def _reconcile_without_players(self, run: SyncRun) -> None:
         """Apply SQL edits and end bans even while AuthMe's table is unavailable."""
@@ -368,7 +410,7 @@ class SyncRunner:
         for keys in chain(self._candidates.edited(), self._due(run)):
             left = [key for key in keys if key not in run.changed] if run.is_plan else keys
             accounts = run.reconciler.loader.load(left, None)
-            self._reconcile(run, accounts, Scope(is_guarded=True, has_players=False))
+            self._reconcile(run, accounts, Scope(is_guarded=True, has_players=False, ends_memberships=True))
 
     def _reconcile(self, run: SyncRun, accounts: Sequence[Account], scope: Scope) -> set[str]:
         """Reconcile a page; a name with a problem is reported, and the run goes on. Returns the names in sync before.
@@ -407,19 +449,36 @@ class SyncRunner:
                 attempt += 1
 
     def _finish(self, run: SyncRun, allow_mass_changes: bool) -> None:
-        """Apply the guarded actions, or hold back all of them if they are too many."""
+        """Apply the guarded actions, or hold back all of them if they are too many, and ends if the clock may be wrong.
+
+        A plan goes on without what is held back, and reports that apart.
+        """
         if not run.waiting:
             return
+        held, days = dict[str, type[SyncAction]](), 0
         if not allow_mass_changes and is_mass_change(run, self._max_changes):
-            run.report.held_back = count_held_back(list(run.waiting.values()), self._max_changes)
-            if not run.is_plan:
-                return
-            run.reconciler = PlannedReconciler(self._reconciler)  # the plan itself goes on without what is held back
+            held = dict(run.waiting)
+        elif not allow_mass_changes and run.has_doubtful_ends:
+            held = {key: kind for key, kind in run.waiting.items() if kind is EndMembership}
+            days = run.pause.days
+        counts = count_held_back(list(held.values()), self._max_changes, days)
         has_players = run.report.unavailable is None
         scope = Scope(
             accept_empty_table=True, has_players=has_players, ends_memberships=True, is_told_before=run.is_plan
         )
-        for keys in pages_of(list(run.waiting)):
+        self._reconcile_waiting(run, [key for key in run.waiting if key not in held], scope)
+        if not held:
+            return
+        ends = [key for key, kind in held.items() if kind is EndMembership]
+        self._reconcile_waiting(run, ends, Scope(is_guarded=True, has_players=has_players))  # the rest goes on
+        run.waiting.update(held)
+        run.report.held_back = counts
+        if run.is_plan:
+            run.reconciler = PlannedReconciler(self._reconciler, run.lapses)
+            self._reconcile_waiting(run, list(held), scope)
+
+    def _reconcile_waiting(self, run: SyncRun, names: Sequence[str], scope: Scope) -> None:
+        for keys in pages_of(names):
             for key in keys:
                 del run.waiting[key]
             rows = self._players.find_many(keys) if scope.has_players else None

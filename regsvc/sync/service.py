@@ -7,13 +7,11 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
-import msgspec
-from msgspec import UNSET, Meta, UnsetType
 from peewee import Database
 
 from regsvc.allowlist.planning import PlannedAllowlist, PlannedUsers
@@ -22,13 +20,12 @@ from regsvc.core import errors
 from regsvc.core.errors import Refusal, SyncRunning
 from regsvc.core.exceptions import describe_exception, locate_exception
 from regsvc.core.rights import Permission
-from regsvc.core.shapes import EpochMilliseconds, Output, Username
 from regsvc.database.engine import Worker
 from regsvc.database.lease import TaskLease
 from regsvc.database.models import Lease
-from regsvc.http.messages import Count, Reply
+from regsvc.http.messages import Reply
 from regsvc.http.route import Routes
-from regsvc.sync.report import SyncReport
+from regsvc.sync.report import SyncReport, SyncReportFields
 from regsvc.sync.run import SyncRunner
 from regsvc.users.gates import Gates
 
@@ -138,8 +135,8 @@ class SyncService:
         """Called after a run of the allowlist that followed a decision."""
         self.before_run: Callable[[], object] = lambda: None
         """Called before a run, on its thread."""
-        self.before_plan: Callable[[], object] = lambda: None
-        """Called before a plan, on its thread: notes what the run would find noted, so that both say the same."""
+        self.foresee: Callable[[], Mapping[str, datetime | None]] = dict
+        """Called before a plan, on its thread: returns when members lapse, whose note `before_run` would change."""
         self.after_run: Callable[[SyncReport], object] = lambda report: None
         """Called after the sync's own part of a run, on its thread, before the allowlist's."""
         self.last_report: SyncReport | None = None
@@ -215,12 +212,12 @@ class SyncService:
         return self._worker.run_here(plan, allow_mass_changes=allow_mass_changes)
 
     def _plan(self, *, allow_mass_changes: bool = False, is_full: bool = False, max_names: int = 0) -> SyncReport:
-        self.before_plan()
         options: dict[str, Any] = {"allow_mass_changes": allow_mass_changes, "max_names": max_names}
+        options["lapses"] = self.foresee()
         report = self._runner.run(is_plan=True, is_full=is_full, **options)
         if self._allowlist is not None and self._allowlist.is_on():
             planned = PlannedAllowlist(self._allowlist, report.for_list or PlannedUsers())
-            report.allowlist = planned.run(allow_mass_changes=allow_mass_changes)
+            report.listed = planned.run(allow_mass_changes=allow_mass_changes)
         return report
 
     def _run_alone(self, allow_mass_changes: bool, is_full: bool) -> SyncReport:
@@ -312,7 +309,7 @@ class SyncService:
         """Let the game's allowlist follow what the run has changed, and take over what was changed in the game."""
         assert self._allowlist is not None
         if (allow_mass_changes and self._allowlist.is_on()) or self._allowlist.is_due():
-            report.allowlist = self._allowlist.run(allow_mass_changes=allow_mass_changes)
+            report.listed = self._allowlist.run(allow_mass_changes=allow_mass_changes)
 
     def _may_go_on(self) -> bool:
         self._give_way()
@@ -329,78 +326,6 @@ class SyncService:
         if time.monotonic() - asked_at > _BUSY_AFTER:
             time.sleep(min((asked_at - self._resumed_at) * _REST, _LONGEST_REST))
         self._resumed_at = time.monotonic()
-
-
-class SyncConflictFields(Output, frozen=True, kw_only=True):
-    """A field with different values on the two sides, and the side whose value was kept."""
-
-    username: Username
-    field: Annotated[str, Meta(examples=["email"])]
-    kept: Annotated[str, Meta(description="The side whose value was kept.", examples=["plugin"])]
-    why: (
-        Annotated[
-            str,
-            Meta(
-                description="Why both were kept. Of an e-mail: `unproven` (ours is proven, the game's cannot be), "
-                "`taken` (the game's is another user's), `invalid` (the game's is no address), `refused` (AuthMe's "
-                "table cannot hold ours). Of a name: `unfindable` (AuthMe does not find it), `collides` (AuthMe takes "
-                "it for another one), `foreign` (the row may be another person's), `unapproved` (the row of a user who "
-                "is not approved was left open).",
-                examples=["taken"],
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-
-
-class SyncErrorFields(Output, frozen=True, kw_only=True):
-    """An error with one row, or with the whole table (`username` null)."""
-
-    username: Username | None
-    error: Annotated[str, Meta(examples=["the name is no player's name"])]
-
-
-class SyncHeldBackFields(Output, frozen=True, kw_only=True):
-    """Changes that were held back because there were too many at once."""
-
-    removed: Count
-    locked: Count
-    edited: Count
-    passwords: Annotated[Count, Meta(description="Passwords that became earlier ones again.")]
-    limit: Annotated[str, Meta(examples=["20 and 5%"])]
-
-
-class SyncAllowlistFields(Output, frozen=True, kw_only=True):
-    """The names added to and removed from the game's allowlist, and what was taken over from it."""
-
-    added: Count
-    removed: Count
-    adopted: Annotated[Count, Meta(description="Players who got a user.")]
-    approved: Annotated[Count, Meta(description="Users who were put on the list in the game.")]
-    taken_off: Annotated[Count, Meta(description="Users who were taken off the list in the game.")]
-    held_back: Annotated[Count, Meta(description="Changes that were held back because there were too many at once.")]
-    limit: Annotated[str, Meta(examples=["20 and 5%"])]
-    unavailable: Annotated[str | None, Meta(description="Why the list cannot be read or written.")]
-    doubt: Annotated[str | None, Meta(description="A player whose UUID contradicts the server's config.")]
-    is_loaded: Annotated[bool, Meta(description="Whether the running server knows the list as it is in the file.")]
-
-
-class SyncReportFields(Output, frozen=True, kw_only=True):
-    """The numbers of changes that were made, or would be made by a planned run."""
-
-    started_at: EpochMilliseconds
-    duration_ms: Count
-    scanned: Count
-    adopted: Count
-    provisioned: Count
-    updated: Count
-    locked: Count
-    restored: Count
-    removed: Count
-    conflicts: list[SyncConflictFields]
-    errors: list[SyncErrorFields]
-    braked: SyncHeldBackFields | None
-    allowlist: Annotated[SyncAllowlistFields | None, Meta(description="Null if nothing was to do.")]
 
 
 class SyncReply(Reply, frozen=True, kw_only=True):
@@ -420,7 +345,7 @@ async def run_sync(call: Call, sync: SyncService, gates: Gates, *, plan: bool = 
     return SyncReply(
         message=call.message(_sync_message(report, plan) if gates.names else "sync_off"),
         enabled=bool(gates.names),
-        report=msgspec.convert(report.as_json(), SyncReportFields),
+        report=report.fields(),
     )
 
 

@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 from peewee import IntegrityError
 
 from regsvc.accounts.decisions import Decisions
+from regsvc.accounts.membership import MembershipChanges
 from regsvc.auth.entitlement import Principal
 from regsvc.auth.team_accounts import TeamAccounts, find_codes
 from regsvc.config.host_sections import TeamChat
@@ -79,6 +80,7 @@ class TeamDecisions:
     renderer: MessageRenderer
     queue: TeamChatQueue
     now: Clock
+    memberships: MembershipChanges
 
     def is_new(self, platform: str, event_id: str) -> bool:
         """Remember what a platform sent; returns False for what was received before, by any daemon."""
@@ -104,8 +106,10 @@ class TeamDecisions:
         Raises what `check` and the decision raise.
         """
         principal, user, version = self._check(click)
-        require = partial(self._require_as_seen, user.id, version)
-        if click.verb == "ask":
+        require = partial(self._require_as_seen, user.id, version, click.verb)
+        if user.asks_to_stay:
+            self.memberships.let_stay(user.username, principal, require)
+        elif click.verb == "ask":
             self.decisions.ask(user.username, click.text, principal, require)
         else:
             details = DecisionDetails(click.text or None)
@@ -164,7 +168,7 @@ class TeamDecisions:
             raise UserNotFound
         version = click.version or row.version
         try:
-            self._require_as_seen(user.id, version, user)
+            self._require_as_seen(user.id, version, click.verb, user)
         except AnswersChanged:
             self.queue.refresh(user.username)
             raise
@@ -175,14 +179,15 @@ class TeamDecisions:
     def _require_member(self, person: Person) -> None:
         self._find_member(person)
 
-    def _require_as_seen(self, user_id: int, version: str, user: User) -> None:
+    def _require_as_seen(self, user_id: int, version: str, verb: str, user: User) -> None:
         """Raise unless this is the applicant of a message, who waits for a decision with the answers that it shows.
 
-        Chats decide about who waits alone: at /admin a rejected user can be approved as well, but that is to be meant.
+        A member who asks to stay may be let stay; the rest is decided at /admin. Chats decide about who waits alone: at
+        /admin a rejected user can be approved as well, but that is to be meant.
         """
         if user.id != user_id:
             raise UserNotFound
-        if user.status != PENDING:
+        if user.status != PENDING and not (verb == "approve" and user.asks_to_stay):
             raise WrongStatus(user.status)
         if self.renderer.version_of(user) != version:
             raise AnswersChanged

@@ -40,9 +40,10 @@ _UPDATE_EVERY: Final = timedelta(minutes=1)
 """Period in which a chat is told at most once of one application's changed answers: as they are then."""
 TEST: Final = "test"
 """Verb of the button in the message that `companion team-chat test` sends."""
-_NEWS: Final = frozenset({"registered", "reopened", "question_answered"})
+_NEWS: Final = frozenset({"registered", "reopened", "question_answered", "stay_asked"})
 """Events after which there is a new message, since an edited one is not noticed."""
-_CHANGES: Final = frozenset({"approved", "rejected", "banned", "deleted", "question_asked"})
+_STAY_DECIDED: Final = "stay_decided"
+_CHANGES: Final = frozenset({"approved", "rejected", "banned", "deleted", "question_asked", _STAY_DECIDED})
 _ANSWERS_CHANGED: Final = "answers_changed"
 _VERBS: Final = ("approve", "reject", "ask")
 _EVENTS_KEPT: Final = timedelta(minutes=15)
@@ -209,17 +210,22 @@ class MessageRenderer:
         assert entry is not None, "the caller has just loaded the user"
         words = _Words(self.translations, language, platform.escape)
         status = self.describe_status(user, words)
-        is_open = user.status == PENDING
+        is_pending, asks = user.status == PENDING, user.asks_to_stay
         lines = [] if status is None else [status]
-        lines += self._facts(user, entry, platform.chat, words) if is_open else []
+        lines += self._facts(user, entry, platform.chat, words) if is_pending else []
+        verbs = _VERBS if is_pending else ("approve",) if asks else ()
         is_named, queue = "name" in platform.chat.tells, f"{self.base_url}/admin#queue"
+        url = f"{queue}?name={quote(user.username, safe='')}" if is_named else queue
         return MessageContent(
             number,
-            words("application", username=words.quote(user.username, _MAX_NAME) if is_named else f"#{number}"),
+            words(
+                "stay_asked" if asks else "application",
+                username=words.quote(user.username, _MAX_NAME) if is_named else f"#{number}",
+            ),
             tuple(_fit(lines, platform.longest)),
-            f"{queue}?name={quote(user.username, safe='')}" if is_named else queue,
+            f"{self.base_url}/admin#users?membership=asked" if asks else url,
             self.version_of(user),
-            {verb: words(f"{platform.labels}{verb}", number=number) for verb in _VERBS} if is_open else {},
+            {verb: words(f"{platform.labels}{verb}", number=number) for verb in verbs},
         )
 
     def close(self, known: MessageContent, key: str, platform: Platform, language: str) -> MessageContent:
@@ -234,7 +240,7 @@ class MessageRenderer:
 
     def describe_status(self, user: User, words: "_Words") -> str | None:
         """Return what was decided and by whom; None while nothing was."""
-        if user.status == PENDING:
+        if user.status == PENDING or user.asks_to_stay:
             return None
         by = words.quote(user.reviewed_by or "", _MAX_NAME)
         line = words(f"decided_{user.status}", by=by)
@@ -377,7 +383,7 @@ class TeamChatTransport(Transport):
             return
         own = (TeamChatMessage.chat == platform.chat.name) & (TeamChatMessage.user_id == user.id)
         row: TeamChatMessage | None = TeamChatMessage.get_or_none(own)
-        if row is None and user.status != PENDING:
+        if row is None and user.status != PENDING and not user.asks_to_stay:
             return
         row = row or self._create_row(platform.chat, user)
         content = self.renderer.render(user, int(row.id), platform, language)
@@ -385,6 +391,9 @@ class TeamChatTransport(Transport):
             if row.remote_id is not None and row.is_open:
                 yield _MessageUpdate(self.renderer.close(content, "moved", platform, language), row, is_new=False)
             yield _MessageUpdate(content, row, is_new=True)
+        elif message.template == _STAY_DECIDED and not content.labels:
+            if row.remote_id is not None and row.is_open:
+                yield _MessageUpdate(self.renderer.close(content, _STAY_DECIDED, platform, language), row, is_new=False)
         elif row.remote_id is not None and row.shown != content.digest:
             yield _MessageUpdate(content, row, is_new=False)
 

@@ -12,13 +12,14 @@ import msgspec
 from msgspec import Meta
 
 from regsvc.accounts.team_credentials import CONFIRMATION_REFUSALS, OwnPassword, TeamCredentials
+from regsvc.auth.second_factor import Totp
 from regsvc.auth.team_accounts import CODE_VALID, PlatformName, TeamAccountFields, TeamAccounts
 from regsvc.config.host_sections import TeamChat
 from regsvc.core import errors
 from regsvc.core.rights import Permission
 from regsvc.core.shapes import Username
 from regsvc.database.lease import TaskLease
-from regsvc.http.messages import MessageReply, Password, Reply, Totp
+from regsvc.http.messages import MessageReply, Password, Reply
 from regsvc.http.route import ADMIN, PUBLIC, Routes
 from regsvc.team_chat.decisions import ChatReceiver
 from regsvc.team_chat.platform import Platform

@@ -24,7 +24,7 @@ from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import redate
 from regsvc.database.engine import violates_unique
-from regsvc.database.models import APPROVED, REJECTED, ChatLink, User
+from regsvc.database.models import IS_MEMBER, REJECTED, ChatLink, User
 from regsvc.notifications.webhook import WebhookQueue, describe_chat
 
 CLAIM_TIMEOUT: Final = timedelta(hours=1)
@@ -151,7 +151,7 @@ class ChatLinks:
         self._record("chat.unlinked", account, user, by)
 
     def _let_lapse(self, user: User) -> None:
-        is_member = (User.status == APPROVED) & User.ended_because.is_null() & User.role.is_null()
+        is_member = IS_MEMBER & User.role.is_null()
         is_new = User.lapse.is_null() | (User.lapse != "role")
         noted: Any = User.update(lapses_at=self.now() + _LAPSES_IN, lapse="role", changed_at=User.changed_at)
         noted.where(User.id == user.id, is_member, is_new).execute()

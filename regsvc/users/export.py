@@ -27,11 +27,10 @@ from regsvc.notifications.outbox import Fate
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.membership import Asked, Because
 from regsvc.users.notes import list_notes
-from regsvc.users.questions import list_questions
+from regsvc.users.questions import AskedFields, list_questions
 from regsvc.users.transitions import DecisionName
 from regsvc.users.user_details import (
     Address,
-    AskedFields,
     ClientFields,
     GameAddressFields,
     ListedFields,

@@ -8,7 +8,17 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 from plugin_bridge.server.files import ServerProperties
 from regsvc.config.sections import Config
 from regsvc.core.i18n import Sentence
-from regsvc.database.models import ADD, APPROVED, ENDED, LISTED, TAKEN_OFF, AllowlistState
+from regsvc.database.models import (
+    ADD,
+    APPROVED,
+    ENDED,
+    LISTED,
+    TAKEN_OFF,
+    Allowed,
+    AllowlistState,
+    SyncRecord,
+    User,
+)
 
 Gate = Literal["authme", "allowlist"]
 
@@ -34,6 +44,12 @@ ListedState = Literal["listed", "waiting", "removed", "conflict", "absent", "off
 waiting: to be added or removed; removed: in the game; absent: neither there nor to be; off: no list is
 kept.
 """
+
+Standing = Literal["approved", "pending", "rejected", "banned", "ended", "needs_password", "waits"]
+"""What a user is told of whether they can play: their access, or that a password or another thing is missing."""
+
+_HARMLESS: Final = ("email", "realname", "email,realname")
+"""`SyncRecord.conflict`: values in which both sides differ, and the player plays."""
 
 UNSETTLED: Final = ("waiting", "removed", "conflict")
 """States of users who are not yet, or no longer, where their status wants them."""
@@ -118,9 +134,14 @@ def find_membership_edit(user: HasMembership, now: datetime) -> MembershipEdit |
     return "renewed" if user.ended_because == "date" and is_prolonged else "set"
 
 
+def find_access(status: str, ended_because: str | None) -> str:
+    """Return what the gates obey: a user's status, or `ENDED` if they are approved, but their membership ended."""
+    return ENDED if status == APPROVED and ended_because is not None else str(status)
+
+
 def access_of(user: HasMembership) -> str:
-    """Return what the gates obey: the user's status, or `ENDED` if they are approved, but their membership ended."""
-    return ENDED if user.status == APPROVED and user.ended_because is not None else str(user.status)
+    """Return what the gates obey for this user (`find_access`)."""
+    return find_access(user.status, user.ended_because)
 
 
 @dataclass(frozen=True)
@@ -140,6 +161,22 @@ class Gates:
     def __str__(self) -> str:
         words = {"authme": "AuthMe's table", "allowlist": "the game's allowlist"}
         return " and ".join(words[name] for name in self.names) or "nothing"
+
+    def find_standing(self, user: User) -> Standing:
+        """Return what a user may do in the game as it is now: their access, or what keeps out who may play."""
+        if user.access != APPROVED:
+            return user.access  # type: ignore[return-value]
+        key = user.username_key
+        record = SyncRecord.get_or_none(SyncRecord.username_key == key) if self.has_authme else None
+        if record is not None and record.intent is None:
+            if record.plugin_state in ("absent", "locked", "returned"):
+                return "needs_password"
+            if record.plugin_state == "conflict" and record.conflict not in _HARMLESS:
+                return "waits"
+        allowed = Allowed.get_or_none(Allowed.username_key == key) if self.keeps_list() else None
+        return (
+            "waits" if allowed is not None and (allowed.state == TAKEN_OFF or allowed.reason is not None) else APPROVED
+        )
 
     def listed_state(self, status: str, state: AllowlistState | None, reason: str | None) -> ListedState:
         """Return what admins see of a user with this status and this record in `Allowed` (None: there is none)."""

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Final, cast
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -96,6 +96,9 @@ Because = Annotated[
 Asked = Annotated[Moment | None, Meta(description="When the user asked to stay; null: nothing is asked.")]
 
 
+HAS_ENDED: Final = Meta(description="True: the user is approved, but the membership has ended.", examples=[True])
+
+
 class MembershipFields(Output, frozen=True, kw_only=True):
     """The membership of an approved user: how long they may play."""
 
@@ -106,14 +109,9 @@ class MembershipFields(Output, frozen=True, kw_only=True):
     stay_asked_at: Asked
 
 
-class OwnMembershipFields(Output, frozen=True, kw_only=True):
+class OwnMembershipFields(MembershipFields, frozen=True, kw_only=True):
     """State of a user's own membership, as they are told."""
 
-    state: _State
-    because: Because
-    ends_at: Moment | None
-    ended_at: Moment | None
-    stay_asked_at: Asked
     may_ask: Annotated[bool, Meta(description="Whether the user may ask to stay now.", examples=[False])]
 
 
@@ -170,11 +168,13 @@ class Memberships:
         moment = to_milliseconds(self.transitions.now())
         ended = [user for user in users if user.applied_ended is not None]
         others = [user for user in users if user.applied_ended is None]
+        asked = [user.username for user in users if user.stay_asked_at is not None]
         before, detail = _note(users), {} if until is None else {"until": epoch_ms(until)}
         self._write(users, columns_of_new_membership(until, moment))
         self._record("membership.renewed", ended, by, lambda user: detail | before[user.id])
         self._record("membership.set", others, by, lambda user: detail | before[user.id])
         self._announce("renewed", ended, is_open=True)
+        self._tell_chats(asked)
         if not is_silent:
             self._mail(users, "membership_renewed")
 
@@ -188,6 +188,7 @@ class Memberships:
         """Decline that a member stays: the membership ends as it would, or stays ended. Raises `WrongStatus`."""
         self._write([user], {"stay_asked_at": None})
         self._record("membership.declined", [user], by, lambda user: None)
+        self._tell_chats([user.username])
         if not is_silent:
             self._mail([user], "membership_declined")
 
@@ -247,6 +248,11 @@ class Memberships:
         for user in users:
             self.transitions.mail_queue.send(user, mail)
 
+    def _tell_chats(self, usernames: Sequence[str]) -> None:
+        """Tell the team's chats that it is decided whether these users stay."""
+        for username in usernames:
+            self.transitions.webhook.also_tell("stay_decided", username)
+
     def _announce(self, event: str, users: Sequence[User], *, is_open: bool) -> None:
         """Tell webhooks, consoles and the game's list of memberships that have ended, or begun anew."""
         it = self.transitions
@@ -277,6 +283,9 @@ class PlannedMemberships(Memberships):
         pass
 
     def _mail(self, users: Sequence[User], mail: UserMail) -> None:
+        pass
+
+    def _tell_chats(self, usernames: Sequence[str]) -> None:
         pass
 
     def _announce(self, event: str, users: Sequence[User], *, is_open: bool) -> None:

@@ -8,10 +8,13 @@ Everything runs inside the caller's transaction, which has locked the user.
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
 
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.errors import AnswerTooLong, InvalidField, NothingAsked, TooManyQuestions, WrongStatus
+from regsvc.core.shapes import Moment, Output
 from regsvc.core.text import MAX_ANSWER, clean_lines
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import PENDING, AskedQuestion, User
@@ -23,17 +26,29 @@ MAX_QUESTION: Final = 2000
 MAX_QUESTIONS: Final = 20
 
 
-@dataclass(frozen=True)
-class QuestionRecord:
-    """A question and its answer; `is_same_user`: about this very user, not an earlier one of the name or address."""
+ANSWER_BY: Final = Meta(description="Until when to answer the team's question: without an answer, it is rejected then.")
 
-    question: str
-    author: str
-    asked_at: datetime
-    answer: str | None
-    answered_at: datetime | None
+
+class AskedFields(Output, frozen=True, kw_only=True):
+    """A question of the team about an application, and the answer."""
+
+    question: Annotated[str, Meta(examples=["Which Bob do you know?"])]
+    asked_at: Moment
+    answer: Annotated[str, Meta(examples=["The one who builds bridges."])] | None
+    answered_at: Moment | None
+
+
+class AskedUserFields(AskedFields, frozen=True, kw_only=True):
+    """A question to this user, or to an earlier user with the same name or e-mail address, and the answer."""
+
+    author: Annotated[str, Meta(examples=["Olivia"])]
     is_same_user: bool
-    about: str | None = None
+
+
+class QuestionRecord(AskedUserFields, frozen=True, kw_only=True):
+    """A question as it is recorded."""
+
+    about: str | None
     """JSON of the answers to the questionnaire that the question is about."""
 
 
@@ -125,8 +140,15 @@ def _is_about(user: User) -> Any:
 
 
 def _record(row: AskedQuestion, *, is_same_user: bool) -> QuestionRecord:
-    asked = row.question, row.author, row.asked_at
-    return QuestionRecord(*asked, row.answer, row.answered_at, is_same_user, row.answers)
+    return QuestionRecord(
+        question=row.question,
+        author=row.author,
+        asked_at=row.asked_at,
+        answer=row.answer,
+        answered_at=row.answered_at,
+        is_same_user=is_same_user,
+        about=row.answers,
+    )
 
 
 def _note(user: User, **changes: datetime | None) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
@@ -35,11 +36,11 @@ from regsvc.http.messages import NameQuery, Status, to_reply
 from regsvc.http.route import Routes, SentAs
 from regsvc.notifications.mail.history import MailFields, mail_entry
 from regsvc.notifications.rcon import CommandFields, list_commands
-from regsvc.users.gates import Gate, Gates
+from regsvc.users.gates import Gates
 from regsvc.users.notes import NoteFields, list_notes
-from regsvc.users.questions import QuestionRecord, list_questions
+from regsvc.users.questions import AskedUserFields, QuestionRecord, list_questions
 from regsvc.users.transitions import DecisionName
-from regsvc.users.user_list import UserFields, UserList, UserListItem, user_fields
+from regsvc.users.user_list import UserFields, UserList, UserListItem, WordReason, user_fields
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
@@ -77,22 +78,26 @@ class GameAddressFields(Output, frozen=True):
     seen_at: Moment
 
 
-@dataclass(frozen=True)
-class ReviewRecord:
-    """A decision, and its relation to this user: same user, same name or same e-mail address."""
+class HistoryFields(Output, frozen=True, kw_only=True):
+    """A decision about this user, or about an earlier user with the same name or e-mail address."""
 
-    username: str
-    transition: str
-    status_before: str
-    status_after: str | None
+    username: Username
+    transition: DecisionName
+    status_before: Status
+    status_after: Status | None
     reason: str | None
-    ban_expires_at: datetime | None
-    operator: str
-    reviewed_at: datetime
+    ban_expires_at: Moment | None
+    operator: Annotated[str, Meta(examples=["Olivia"])]
+    reviewed_at: Moment
     is_same_user: bool
     is_same_name: bool
     is_same_email: bool
-    answers: tuple[AnsweredQuestion, ...] | None = None
+
+
+class ReviewRecord(HistoryFields, frozen=True, kw_only=True):
+    """A decision as it is recorded."""
+
+    answers: tuple[AnsweredQuestion, ...] | None
     """The answers that the decision was about; None: there were none, or it was about others."""
 
 
@@ -284,50 +289,6 @@ MAX_RECORDS: Final = 100
 
 
 @dataclass(frozen=True)
-class UserDetails:
-    """Everything admins see of one user. Lists are newest first, with at most `MAX_RECORDS` records each."""
-
-    entry: UserListItem
-    is_email_verified: bool
-    origin: str
-    registration_ip: str | None
-    invited_by: str | None
-    password_set_at: datetime | None
-    banned_from: str | None
-    questionnaire: QuestionnaireResult | None
-    history: list[ReviewRecord]
-    notes: list[NoteFields]
-    questions: list[QuestionRecord]
-    mails: list[MailFields]
-    commands: list[CommandFields]
-    sessions: list[SessionFields]
-    clients: list[ClientFields]
-    game_addresses: list[GameAddressFields]
-    player: PlayerFields | None
-    gates: tuple[Gate, ...]
-    listed: ListedFields | None
-    """None also if the game's allowlist is not kept."""
-
-    @property
-    def earlier_answers(self) -> tuple[AnsweredQuestion, ...] | None:
-        """The answers that an earlier decision or question was about, while the user waits for review.
-
-        Of this very user, the last that are others than now: nothing has changed since they were asked or reopened.
-        """
-        if self.entry.status != PENDING:
-            return None
-        found = [(it.reviewed_at, it.answers, it.is_same_user) for it in self.history if it.answers is not None]
-        for asked in self.questions:
-            if asked.about is not None:
-                found.append((asked.asked_at, _parse_answers(asked.about), asked.is_same_user))
-        now = None if self.questionnaire is None else [(it.question, it.answers) for it in self.questionnaire.answers]
-        for _at, answers, may_be_same in sorted(found, key=lambda it: it[0], reverse=True):
-            if not may_be_same or [(it.question, it.answers) for it in answers] != now:
-                return answers
-        return None
-
-
-@dataclass(frozen=True)
 class UserDetailsLoader:
     """Loader of user details. Blocking: for a worker thread."""
 
@@ -349,31 +310,38 @@ class UserDetailsLoader:
         owner = User.get_or_none(User.email_key == key)
         return address, f"{owner.username}'s" if owner is not None else "another one than here"
 
-    def get(self, username: str) -> UserDetails:
-        """Return the details of the user with this name, compared case-insensitively. Raises `UserNotFound`."""
+    def get(self, username: str, word_reason: WordReason) -> UserDetailsFields:
+        """Return the details of the user with this name, compared case-insensitively. Raises `UserNotFound`.
+
+        `word_reason` words the reasons of decisions. Lists have at most `MAX_RECORDS` records each.
+        """
         user = User.get_or_none(User.username_key == name_key(username))
         entry = self.users.find_user(username)
         if user is None or entry is None:
             raise UserNotFound
-        return UserDetails(
-            entry=entry,
+        result = self._find_result(user.id, entry)
+        history, questions = list_history(user, MAX_RECORDS), list_questions(user, MAX_RECORDS)
+        earlier = _find_earlier_answers(history, questions, result) if entry.status == PENDING else None
+        return UserDetailsFields(
+            **msgspec.structs.asdict(user_fields(entry, word_reason)),
             is_email_verified=bool(user.is_email_verified),
             origin=user.origin,
             registration_ip=user.registration_ip,
             invited_by=user.invited_by,
             password_set_at=user.password_set_at,
             banned_from=user.banned_from,
-            questionnaire=self._find_result(user.id, entry),
-            history=list_history(user, MAX_RECORDS),
+            questionnaire=None if result is None else to_reply(QuestionnaireResultFields, result),
+            earlier_answers=None if earlier is None else [to_reply(ScoredAnswerFields, it) for it in earlier],
+            history=[to_reply(HistoryFields, it, reason=word_reason(it.reason)) for it in history],
             notes=list_notes(user, MAX_RECORDS),
-            questions=list_questions(user, MAX_RECORDS),
+            questions=[to_reply(AskedUserFields, it) for it in questions],
             mails=list_mails(user, MAX_RECORDS),
             commands=list_commands(user, MAX_RECORDS),
             sessions=list_sessions(user, self.now(), MAX_RECORDS),
             clients=list_clients(user, MAX_RECORDS),
             game_addresses=list_game_addresses(user, MAX_RECORDS),
             player=find_player(user),
-            gates=self.gates.names,
+            gates=list(self.gates.names),
             listed=self.find_listed(user.username),
         )
 
@@ -386,6 +354,22 @@ class UserDetailsLoader:
     def find_listed(self, username: str) -> ListedFields | None:
         """Return the record of this name on the game's allowlist; None also if the list is not kept."""
         return find_listed(name_key(username)) if "allowlist" in self.gates.names else None
+
+
+def _find_earlier_answers(
+    history: Sequence[ReviewRecord], questions: Sequence[QuestionRecord], result: QuestionnaireResult | None
+) -> tuple[AnsweredQuestion, ...] | None:
+    """Return the answers that an earlier decision or question about an applicant was about.
+
+    Of this very user, the last that are others than now: nothing has changed since they were asked or reopened.
+    """
+    found = [(it.reviewed_at, it.answers, it.is_same_user) for it in history if it.answers is not None]
+    found += [(it.asked_at, _parse_answers(it.about), it.is_same_user) for it in questions if it.about is not None]
+    now = None if result is None else [(it.question, it.answers) for it in result.answers]
+    for _at, answers, may_be_same in sorted(found, key=lambda it: it[0], reverse=True):
+        if not may_be_same or [(it.question, it.answers) for it in answers] != now:
+            return answers
+    return None
 
 
 Kind = Annotated[
@@ -411,38 +395,6 @@ Origin = Annotated[
         examples=["registered"],
     ),
 ]
-
-
-class AskedFields(Output, frozen=True, kw_only=True):
-    """A question of the team about an application, and the answer."""
-
-    question: Annotated[str, Meta(examples=["Which Bob do you know?"])]
-    asked_at: Moment
-    answer: Annotated[str, Meta(examples=["The one who builds bridges."])] | None
-    answered_at: Moment | None
-
-
-class AskedUserFields(AskedFields, frozen=True, kw_only=True):
-    """A question to this user, or to an earlier user with the same name or e-mail address, and the answer."""
-
-    author: Annotated[str, Meta(examples=["Olivia"])]
-    is_same_user: bool
-
-
-class HistoryFields(Output, frozen=True, kw_only=True):
-    """A decision about this user, or about an earlier user with the same name or e-mail address."""
-
-    username: Username
-    transition: DecisionName
-    status_before: Status
-    status_after: Status | None
-    reason: str | None
-    ban_expires_at: Moment | None
-    operator: Annotated[str, Meta(examples=["Olivia"])]
-    reviewed_at: Moment
-    is_same_user: bool
-    is_same_name: bool
-    is_same_email: bool
 
 
 class ScoredAnswerFields(Output, frozen=True, kw_only=True):
@@ -505,10 +457,5 @@ async def show_user(
     call: Call, user_details: UserDetailsLoader, query: NameQuery
 ) -> Annotated[UserDetailsFields, SentAs("user", "UserDetailsReply")]:
     """Show all details of a user: history of the name and the e-mail address, mails, commands, sessions, the player."""
-    details = await call.run(user_details.get, query.username)
-    return to_reply(
-        UserDetailsFields,
-        details,
-        **msgspec.structs.asdict(user_fields(call, details.entry)),
-        history=[to_reply(HistoryFields, review, reason=call.word_reason(review.reason)) for review in details.history],
-    )
+    word_reason = partial(call.translations.reason, language=call.language)
+    return await call.run(user_details.get, query.username, word_reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
 import msgspec
 from msgspec import Meta, structs
@@ -28,23 +28,12 @@ from regsvc.database.models import (
     ChatLink,
     KnownClient,
     PlayerAddress,
+    PluginState,
     StoredQuestionnaire,
     SyncRecord,
     User,
 )
-from regsvc.http.messages import (
-    Email,
-    Language,
-    PageNumber,
-    PageSize,
-    Pagination,
-    Platform,
-    Reply,
-    Request,
-    Status,
-    WaitingForText,
-    to_reply,
-)
+from regsvc.http.messages import Email, Language, Pagination, Platform, Reply, Status, make_pagination, to_reply
 from regsvc.http.route import Routes
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.gates import Gates, ListedState
@@ -70,8 +59,9 @@ from regsvc.users.user_query import (
     SORTS,
     Place,
     Sort,
-    UserQuery,
+    UsersQuery,
     WaitingFor,
+    WaitingForText,
     has_membership,
     is_below_pass,
     make_cursor,
@@ -84,6 +74,9 @@ if TYPE_CHECKING:
     from regsvc.http.call import Call
 
 ROUTES: Final = Routes()
+
+
+WordReason = Callable[[str | None], str | None]
 
 
 def waiting_for(user: Any) -> WaitingFor | None:
@@ -144,22 +137,14 @@ class UserListItem:
 
 @dataclass(frozen=True)
 class UserPage:
-    """One page. `page` is None when reached by a cursor; `next_cursor` is None on the last page.
+    """One page; `next_cursor` is None on the last one.
 
-    `total` is None where more than `MAX_COUNT` users match, or more than `_MAX_OF_TWO` are in so large a state.
+    The total is None where more than `MAX_COUNT` users match, or more than `_MAX_OF_TWO` are in so large a state.
     """
 
     entries: tuple[UserListItem, ...]
-    page: int | None
-    size: int
-    total: int | None
-    has_next: bool
-    has_prev: bool
+    pagination: Pagination
     next_cursor: str | None
-
-    @property
-    def total_pages(self) -> int | None:
-        return None if self.total is None else -(-self.total // self.size)
 
 
 @dataclass(frozen=True)
@@ -175,7 +160,7 @@ class UserList:
     """Whether AuthMe accepts hashes of an algorithm."""
     now: Clock = clock.now
 
-    def list_users(self, query: UserQuery) -> UserPage:
+    def list_users(self, query: UsersQuery) -> UserPage:
         """Return a page; one past the end is empty. Raises `InvalidField` with the name of the query parameter."""
         validate(query)
         is_queue = query.status == PENDING
@@ -190,7 +175,7 @@ class UserList:
         offset = min((page - 1) * size, _MAX_OFFSET)
         return self._page(sort, size, *users.load(size + 1, offset), page)
 
-    def _with_signals(self, query: UserQuery, sort: Sort, size: int, users: _Matching) -> UserPage:
+    def _with_signals(self, query: UsersQuery, sort: Sort, size: int, users: _Matching) -> UserPage:
         """Return a page of those who have a signal: no index tells, so that as many as are needed are looked at.
 
         Of very many without one, a page may have fewer users than `size` before its end; the cursor leads on.
@@ -211,11 +196,9 @@ class UserList:
         has_next = (has_more or not is_end) and place is not None
         return UserPage(
             entries=tuple(entry for _place, entry in shown),
-            page=None if query.after is not None else query.page or 1,
-            size=size,
-            total=None,
-            has_next=has_next,
-            has_prev=query.after is not None or start > 0,
+            pagination=make_pagination(
+                None if query.after is not None else query.page or 1, size, None, has_next=has_next
+            ),
             next_cursor=make_cursor(sort, place) if has_next and place is not None else None,
         )
 
@@ -235,11 +218,7 @@ class UserList:
         rows, has_next = found[:size], len(found) > size
         return UserPage(
             entries=self._entries(rows),
-            page=page,
-            size=size,
-            total=total,
-            has_next=has_next,
-            has_prev=page != 1,
+            pagination=make_pagination(page, size, total, has_next=has_next),
             next_cursor=make_cursor(sort, sort.place_of(rows[-1])) if has_next else None,
         )
 
@@ -294,7 +273,7 @@ class UserList:
         )
         return list_decisions(row.status, may_be_approved_again=may_again)
 
-    def _matching(self, query: UserQuery, sort: Sort) -> _Matching:
+    def _matching(self, query: UsersQuery, sort: Sort) -> _Matching:
         """Return the users that match the filters.
 
         Which table is read first is decided here: databases estimate that by averages, and few states are average.
@@ -306,8 +285,8 @@ class UserList:
             conditions.append(search_condition(text, query.match, in_answers=query.status == PENDING))
         if query.platform is not None:
             conditions.append(User.platform == query.platform)
-        if query.language is not None:
-            conditions.append(User.language == query.language)
+        if query.user_language is not None:
+            conditions.append(User.language == query.user_language)
         if query.below_pass:
             conditions.append(is_below_pass())
         if query.membership is not None:
@@ -333,7 +312,7 @@ class UserList:
         tables = _in_order(states, User, states.c.id == User.id)
         return _Matching(sort, tables, conditions + [it.condition for it in filters], is_scan, known=known)
 
-    def _state_filters(self, query: UserQuery) -> list[_StateFilter] | None:
+    def _state_filters(self, query: UsersQuery) -> list[_StateFilter] | None:
         """Return the filters by gates' states that leave out anybody; None: they leave out all users."""
         if query.allowlist == "absent" and query.status == APPROVED:
             return None
@@ -342,9 +321,9 @@ class UserList:
             (query.plugin, self.gates.has_authme, _in_plugin_state),
             (query.allowlist, self.gates.keeps_list(), _in_list_state),
         ):
-            if asked != ALL and (asked == "off") == is_in_force:
+            if asked not in (None, ALL) and (asked == "off") == is_in_force:
                 return None
-            if asked not in (ALL, "off"):
+            if asked not in (None, ALL, "off"):
                 filters.append(make(asked))
         return filters
 
@@ -572,61 +551,6 @@ Reason = Annotated[
     ),
 ]
 
-PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
-
-
-class UsersQuery(Request, frozen=True, kw_only=True):
-    """A filter, with either a page number or a cursor."""
-
-    page: PageNumber | None = None
-    size: Annotated[PageSize, Meta(description="Users per page; 20, for `pending` 100.")] | None = None
-    search: Annotated[
-        Username,
-        Meta(
-            description="A part of the name or e-mail address, or the client address of the registration: whole, "
-            "or its beginning up to a dot or colon. For `pending` also a part of an answer.",
-            examples=["ali"],
-        ),
-    ] = ""
-    match: Annotated[
-        Literal["part", "whole"],
-        Meta(description="`whole`: `search` is the whole name or e-mail address, which an index finds."),
-    ] = "part"
-    status: Annotated[
-        Literal["all", "pending", "approved", "rejected", "banned"], Meta(description="`pending` is the review queue.")
-    ] = "all"
-    plugin: Annotated[PluginState, Meta(description="The state of the player in AuthMe's table.")] | None = None
-    allowlist: Annotated[ListedState, Meta(description="The state on the game's allowlist.")] | None = None
-    sort: (
-        Annotated[
-            Literal["newest", "oldest", "name", "score"],
-            Meta(
-                description="`newest`, for `pending` `oldest`. `score`, the highest first, is for `pending`. There, in "
-                "every order, who waits for the team comes before who has to answer a question."
-            ),
-        ]
-        | None
-    ) = None
-    platform: Annotated[Literal["java", "bedrock"], Meta(description="For `pending`.")] | None = None
-    user_language: Annotated[Language, Meta(description="The applicants' language; for `pending`.")] | None = None
-    below_pass: Annotated[bool, Meta(description="Fewer points so far than are needed; for `pending`.")] = False
-    has_signal: Annotated[bool, Meta(description="With a signal; for `pending`. The total is not counted.")] = False
-    waiting_for: (
-        Annotated[
-            Literal["review", "applicant"],
-            Meta(description="Who waits for the team, or has to answer its question; for `pending`."),
-        ]
-        | None
-    ) = None
-    membership: (
-        Annotated[
-            Literal["ending", "ended", "asked"],
-            Meta(description="Whose ends within a week, has ended, or who asked to stay."),
-        ]
-        | None
-    ) = None
-    after: Annotated[str, Meta(description="`nextCursor` of the previous page; excludes `page`.")] | None = None
-
 
 class LinkedChatFields(Output, frozen=True, kw_only=True):
     """The chat account linked to a user."""
@@ -705,50 +629,24 @@ class UsersReply(Reply, frozen=True, kw_only=True):
 async def list_users(call: Call, users: UserList, query: UsersQuery) -> UsersReply:
     """List users, by page or, for large tables, by cursor. `status=pending` is the review queue."""
     run = call.run if query.search and query.match == "whole" else call.run_list
-    page = await run(
-        users.list_users,
-        UserQuery(
-            page=query.page,
-            size=query.size,
-            search=query.search,
-            match=query.match,
-            status=query.status,
-            plugin=query.plugin or "all",
-            allowlist=query.allowlist or "all",
-            sort=query.sort,
-            after=query.after,
-            platform=query.platform,
-            language=query.user_language,
-            below_pass=query.below_pass,
-            has_signal=query.has_signal,
-            waiting_for=query.waiting_for,
-            membership=query.membership,
-        ),
-    )
+    page = await run(users.list_users, query)
     return UsersReply(
-        users=[user_fields(call, entry) for entry in page.entries],
+        users=[user_fields(entry, call.word_reason) for entry in page.entries],
         next_cursor=page.next_cursor,
-        pagination=Pagination(
-            current_page=page.page,
-            page_size=page.size,
-            total_count=page.total,
-            total_pages=page.total_pages,
-            has_next=page.has_next,
-            has_prev=page.has_prev,
-        ),
+        pagination=page.pagination,
     )
 
 
-def user_fields(call: Call, entry: UserListItem) -> UserFields:
-    """Return a user as all admin routes show users."""
+def user_fields(entry: UserListItem, word_reason: WordReason) -> UserFields:
+    """Return a user as all admin routes show users; `word_reason` words the reasons of decisions."""
     rejections = entry.rejections
     return to_reply(
         UserFields,
         entry,
-        reason=call.word_reason(entry.reason),
+        reason=word_reason(entry.reason),
         reg_time=entry.registered_at,
         rejections=None
         if rejections is None
-        else structs.replace(rejections, last_reason=call.word_reason(rejections.last_reason)),
+        else structs.replace(rejections, last_reason=word_reason(rejections.last_reason)),
         last_login=entry.last_login_at,
     )

@@ -7,23 +7,35 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import ip_address
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
+from msgspec import Meta
 from peewee import SQL, MySQLDatabase, Select, Tuple, Value, fn
 
 from regsvc.core.errors import InvalidField
+from regsvc.core.shapes import Username
 from regsvc.database.bulk import MAX_COUNT
-from regsvc.database.models import APPROVED, ASKS_TO_STAY, PENDING, STATUSES, StoredQuestionnaire, User
-from regsvc.users.gates import ENDING
+from regsvc.database.models import APPROVED, ASKS_TO_STAY, PENDING, STATUSES, PluginState, StoredQuestionnaire, User
+from regsvc.http.messages import Language, PageNumber, PageSize, Request
+from regsvc.users.gates import ENDING, ListedState
 
-PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "pending", "off")
+PLUGIN_STATES: Final = get_args(PluginState)
 """Values of `plugin`: the state of the user's player in AuthMe's table; "off" without AuthMe."""
 
-LISTED_STATES: Final = ("listed", "waiting", "removed", "conflict", "absent", "off")
+LISTED_STATES: Final = get_args(ListedState)
 """Values of `allowlist`: `Gates.listed_state`."""
 
 WaitingFor = Literal["review", "applicant"]
 """For whom a pending user waits: for the team, or the team for the user's answer."""
+
+WaitingForText = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": list(get_args(WaitingFor))},
+        description="`applicant`: the team asked something and waits for the answer.",
+        examples=["review"],
+    ),
+]
 
 MembershipFilter = Literal["ending", "ended", "asked"]
 """Approved users whose membership ends within a week, has ended, or who asked to stay."""
@@ -38,28 +50,57 @@ _ZERO_DATE: Final = re.compile(r"\d{4}-(00-\d\d|\d\d-00) 00:00:00\.000")
 _START_OF_ADDRESS: Final = re.compile(r"(\d{1,3}\.){1,3}|([0-9a-f]{0,4}:){1,7}")
 
 
-@dataclass(frozen=True)
-class UserQuery:
-    """Filters, order and page of a user list. `page` starts at 1; `after` is a cursor. None: the default, or all.
+class UsersQuery(Request, frozen=True, kw_only=True):
+    """A filter, with either a page number or a cursor."""
 
-    `match`: whether `search` is "part" of a name or address, or "whole".
-    """
-
-    page: int | None = None
-    size: int | None = None
-    search: str = ""
-    match: str = "part"
-    status: str = ALL
-    plugin: str = ALL
-    allowlist: str = ALL
-    sort: str | None = None
-    after: str | None = None
-    platform: str | None = None
-    language: str | None = None
-    below_pass: bool = False
-    has_signal: bool = False
-    waiting_for: WaitingFor | None = None
-    membership: MembershipFilter | None = None
+    page: PageNumber | None = None
+    size: Annotated[PageSize, Meta(description="Users per page; 20, for `pending` 100.")] | None = None
+    search: Annotated[
+        Username,
+        Meta(
+            description="A part of the name or e-mail address, or the client address of the registration: whole, "
+            "or its beginning up to a dot or colon. For `pending` also a part of an answer.",
+            examples=["ali"],
+        ),
+    ] = ""
+    match: Annotated[
+        Literal["part", "whole"],
+        Meta(description="`whole`: `search` is the whole name or e-mail address, which an index finds."),
+    ] = "part"
+    status: Annotated[
+        Literal["all", "pending", "approved", "rejected", "banned"], Meta(description="`pending` is the review queue.")
+    ] = "all"
+    plugin: Annotated[PluginState, Meta(description="The state of the player in AuthMe's table.")] | None = None
+    allowlist: Annotated[ListedState, Meta(description="The state on the game's allowlist.")] | None = None
+    sort: (
+        Annotated[
+            Literal["newest", "oldest", "name", "score"],
+            Meta(
+                description="`newest`, for `pending` `oldest`. `score`, the highest first, is for `pending`. There, in "
+                "every order, who waits for the team comes before who has to answer a question."
+            ),
+        ]
+        | None
+    ) = None
+    platform: Annotated[Literal["java", "bedrock"], Meta(description="For `pending`.")] | None = None
+    user_language: Annotated[Language, Meta(description="The applicants' language; for `pending`.")] | None = None
+    below_pass: Annotated[bool, Meta(description="Fewer points so far than are needed; for `pending`.")] = False
+    has_signal: Annotated[bool, Meta(description="With a signal; for `pending`. The total is not counted.")] = False
+    waiting_for: (
+        Annotated[
+            WaitingFor,
+            Meta(description="Who waits for the team, or has to answer its question; for `pending`."),
+        ]
+        | None
+    ) = None
+    membership: (
+        Annotated[
+            MembershipFilter,
+            Meta(description="Whose ends within a week, has ended, or who asked to stay."),
+        ]
+        | None
+    ) = None
+    after: Annotated[str, Meta(description="`nextCursor` of the previous page; excludes `page`.")] | None = None
 
     @property
     def queue_filters(self) -> dict[str, bool]:
@@ -69,7 +110,7 @@ class UserQuery:
         """
         return {
             "platform": self.platform is not None,
-            "language": self.language is not None,
+            "language": self.user_language is not None,
             "below_pass": self.below_pass,
             "has_signal": self.has_signal,
             "waiting_for": self.waiting_for is not None,
@@ -216,15 +257,15 @@ def _parse_address(text: str) -> str | None:
         return None
 
 
-def validate(query: UserQuery) -> None:
+def validate(query: UsersQuery) -> None:
     """Check the query. Raises `InvalidField`."""
     is_valid = {
         "page": query.page is None or query.page >= 1,
         "size": query.size is None or 1 <= query.size <= MAX_SIZE,
         "match": query.match in ("part", "whole"),
         "status": query.status in (ALL, *STATUSES),
-        "plugin": query.plugin in (ALL, *PLUGIN_STATES),
-        "allowlist": query.allowlist in (ALL, *LISTED_STATES),
+        "plugin": query.plugin in (None, ALL, *PLUGIN_STATES),
+        "allowlist": query.allowlist in (None, ALL, *LISTED_STATES),
         "sort": query.sort is None or query.sort in SORTS,
         "after": query.after is None or query.page is None,
         "waiting_for": query.waiting_for in (None, *get_args(WaitingFor)),

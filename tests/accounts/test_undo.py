@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regsvc.accounts.undo import UndoOutcome
+from regsvc.accounts.undo import UndoFields
 from regsvc.auth.entitlement import Principal
 from regsvc.core.errors import ActorUnknown, ProtectedOperator, SinceInFuture, UndoOfOneself, UntilBeforeSince
 from regsvc.core.rights import EVERYTHING, Permission, Team
@@ -61,7 +61,7 @@ def take_back(
     by: Principal = HOST,
     plans: bool = False,
     since: timedelta = timedelta(hours=1),
-) -> dict[str, UndoOutcome]:
+) -> dict[str, UndoFields]:
     undo, run = services.app.undo, services.app.worker.run_here
     span = run(undo.find_span, of, services.clock() - since, None, by)
     names = run(undo.find_names, span)
@@ -121,11 +121,11 @@ def test_what_others_decided_since_is_listed_and_left(services: ServiceHarness) 
 
     outcomes = take_back(services)
 
-    assert outcomes["Alice"] == UndoOutcome("Alice", kept="touched", kept_by="Olivia")
+    assert outcomes["Alice"] == UndoFields("Alice", kept="touched", kept_by="Olivia")
     assert services.user("Alice").status == BANNED
     bob = outcomes["Bob"]  # the ban is undone; the rejection, on which Olivia built, stays
     assert (bob.status_before, bob.status, bob.kept, bob.kept_by) == (BANNED, APPROVED, "touched", "Olivia")
-    assert outcomes["Carol"] == UndoOutcome("Carol", kept="deleted", kept_by="Mallory")
+    assert outcomes["Carol"] == UndoFields("Carol", kept="deleted", kept_by="Mallory")
 
 
 def test_a_role_that_went_with_a_ban_comes_back(services: ServiceHarness) -> None:
@@ -192,6 +192,22 @@ def test_what_mallory_made_ends_and_what_stays_is_counted(services: ServiceHarne
     [whole] = services.details("undo.run")
     assert (whole["invitations"], whole["tokens"], whole["links"]) == (1, 1, 0)
     assert run(app.undo.find_remainder, span).ended == {}
+
+
+@pytest.mark.every_database
+def test_who_came_in_by_mallorys_invitations_is_named(services: ServiceHarness) -> None:
+    for name in ("Alice", "Bob", "Carol", "Dave", "Erin"):
+        services.approved(name)
+        services.clock.advance(minutes=1)
+    User.update(invited_by="Mallory").where(User.username != "Dave").execute()
+    User.update(created_at=services.clock() - timedelta(days=9)).where(User.username == "Erin").execute()
+    services.decide("ban", "Carol")
+    app, run = services.app, services.app.worker.run_here
+    run(app.notes.add, "Dave", "a friend", MALLORY.actor, "Mallory")
+    services.clock.advance(seconds=1)
+    span = run(app.undo.find_span, "Mallory", services.clock() - timedelta(hours=1), None, HOST)
+    remainder = run(app.undo.find_remainder, span)
+    assert (remainder.invited, remainder.invited_count) == (["Alice", "Bob"], 2)
 
 
 def test_waiting_mails_are_dropped_and_sent_ones_followed(services: ServiceHarness) -> None:
@@ -286,7 +302,7 @@ def test_whose_name_was_registered_anew_is_left(services: ServiceHarness) -> Non
 
     [alice] = take_back(services).values()
 
-    assert alice == UndoOutcome("Alice", kept="registered_anew")
+    assert alice == UndoFields("Alice", kept="registered_anew")
     assert services.user("Alice").status == PENDING
 
 
@@ -429,7 +445,7 @@ def test_memberships_are_as_before(make_services: MakeServices) -> None:
 
     month = before["Alice"]["member_until"]
     assert (outcomes["Alice"].until_before, outcomes["Alice"].until) == (timed_out, month)
-    assert outcomes["Erin"] == UndoOutcome("Erin", kept="touched", kept_by="Olivia")
+    assert outcomes["Erin"] == UndoFields("Erin", kept="touched", kept_by="Olivia")
     for name in ("Alice", "Bob", "Carol", "Dave"):
         assert columns_of(services.user(name)) == before[name], name
     frank = services.user("Frank")

@@ -42,7 +42,7 @@ def place(make_services: MakeServices, server: AllowlistServer) -> ServiceHarnes
 
 
 def run(place: ServiceHarness, *, allow_mass_changes: bool = False) -> ListReport:
-    report = place.sync(allow_mass_changes=allow_mass_changes).allowlist
+    report = place.sync(allow_mass_changes=allow_mass_changes).listed
     return report or ListReport()
 
 

@@ -65,7 +65,7 @@ class Place:
         self.services.app.context.uuids.refresh()
 
     def run(self) -> ListReport:
-        return self.services.sync().allowlist or ListReport()
+        return self.services.sync().listed or ListReport()
 
     def look_up(self) -> None:
         """One round of look-ups, then the run that it wakes."""

@@ -271,7 +271,7 @@ class Stage:
 
     def tell(self, count: int) -> None:
         """So many runs of the sync that changed nothing."""
-        report = SyncReport(datetime(2031, 5, 4, tzinfo=UTC))
+        report = SyncReport(started_at=datetime(2031, 5, 4, tzinfo=UTC))
 
         def tell() -> None:
             for _run in range(count):

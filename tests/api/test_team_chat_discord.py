@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from nacl.signing import SigningKey
@@ -41,9 +41,9 @@ def discord(kind: DatabaseKind) -> Iterator[Discord]:
 def chat(
     kind: DatabaseKind, make_stack: MakeStack, discord: Discord, tmp_path_factory: pytest.TempPathFactory
 ) -> TeamChatStack:
-    questions = asking(tmp_path_factory.mktemp("questions"))
+    more = {**asking(tmp_path_factory.mktemp("questions")), "membership": {"renew": "ask"}}
     told = ["name", "score", "answers", "signals"]
-    made = make_team_chat_stack(make_stack, discord, questions, kind=kind, tells=told)
+    made = make_team_chat_stack(make_stack, discord, more, kind=kind, tells=told)
     made.link_olivia()
     return made
 
@@ -104,6 +104,44 @@ def test_applied_told_asked_answered_approved_and_in_the_game(chat: TeamChatStac
     assert say(chat.send(discord.interaction(3, custom_ids(told)[0], OLIVIA_ON_DISCORD, message=told))) == UNKNOWN
     again = discord.interaction(3, f"approve:{custom_ids(told)[0].split(':')[1]}:", OLIVIA_ON_DISCORD, message=closed)
     assert say(chat.send(again)) == DECIDED
+
+
+def test_the_team_is_told_who_asks_to_stay_and_lets_them(chat: TeamChatStack, discord: Discord) -> None:
+    stack, dora = chat.stack, new_applicant(chat, "dora")
+    chat.click(dora, "approve")
+    chat.message_about(dora, "Approved by Olivia")
+
+    def ask() -> dict[str, Any]:
+        assert stack.post("/api/user/membership/ask", {}, token=stack.user_token(dora)).status == 200
+        number, asked = discord.wait_for(
+            lambda it: f"{escaped(dora)} asks to stay." in text_of(it) and bool(custom_ids(it))
+        )
+        chat.wait_until_known(number)
+        return asked
+
+    membership = {"username": dora.name, "for": "2 days"}
+    assert stack.post("/api/admin/user/membership", membership, token=stack.olivia()).status == 200
+    asked = ask()
+    [row] = asked["components"]
+    assert [it["label"] for it in row["components"][:-1]] == ["Approve"]
+    assert row["components"][-1]["url"] == f"{BASE_URL}/admin#users?membership=asked"
+    number = custom_ids(asked)[0].split(":")[1]
+    for verb in ("reject", "ask"):  # which is not offered
+        forged = discord.interaction(3, f"{verb}:{number}:", OLIVIA_ON_DISCORD, message=asked)
+        assert say(chat.send(forged)) == DECIDED
+    click = discord.interaction(3, custom_ids(asked)[0], OLIVIA_ON_DISCORD, message=asked)
+    assert say(chat.send(click)) == f"You approved {escaped(dora)}."
+    chat.message_about(dora, "This is decided.")
+    audit, *_ = stack.audits(dora, "membership.set")
+    assert (audit["operator"], stack.user(dora)["membership"]["endsAt"]) == ("Olivia (Discord)", None)
+    late = discord.interaction(3, custom_ids(asked)[0], OLIVIA_ON_DISCORD, message=asked)
+    assert say(chat.send(late)) == DECIDED
+
+    assert stack.post("/api/admin/user/membership", membership, token=stack.olivia()).status == 200
+    again = ask()
+    declined = {"username": dora.name, "decline": True}
+    assert stack.post("/api/admin/user/membership", declined, token=stack.olivia()).status == 200
+    discord.wait_for(lambda it: it["id"] == again["id"] and "This is decided." in text_of(it) and not custom_ids(it))
 
 
 def test_rejected_by_a_form_and_reopened_elsewhere(chat: TeamChatStack, discord: Discord) -> None:

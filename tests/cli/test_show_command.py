@@ -21,3 +21,14 @@ def test_an_applicant_is_shown_with_rejections_whose_built_in_reason_is_in_words
     assert json.loads(run("users", "show", "Alice").output)["reason"] == "You already have an account here."
     exported = run("export", "--format", "json", "--output", "-").output
     assert json.loads(exported)["users"][0]["reason"] == "reject.has_account"  # an import words it again
+
+
+def test_a_linked_chat_account_is_shown(run: Run, tmp_path: Path) -> None:
+    run("migrate")
+    alice = {"username": "Alice", "email": "alice@example.org", "status": "approved"}
+    chat = {"platform": "discord", "id": "80351110224678912", "username": "alice_in_chat"}
+    (tmp_path / "users.json").write_text(json.dumps({"users": [alice | {"chat": chat}]}), encoding="utf-8")
+    assert run("import", str(tmp_path / "users.json")).status == 0
+    shown = json.loads(run("users", "show", "Alice").output)
+    assert {name: shown["chat"][name] for name in chat} == chat
+    assert shown["discord_id"] == chat["id"]

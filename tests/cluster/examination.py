@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from regsvc.config.loader import load_config
 from regsvc.doctor.checkup import examine
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.finding import Finding
+from regsvc.doctor.finding import FindingFields
 from tests.support.cluster.companions import Companion
 from tests.support.cluster.galera import GaleraNode
 from tests.support.doctor_case import HEALTHY_HOST
 
 
-def findings_of(companion: Companion) -> list[Finding]:
+def findings_of(companion: Companion) -> list[FindingFields]:
     """Return what is found about this companion's node."""
     checkup = examine(Facts(load_config(companion.daemon.config_file, {}), HEALTHY_HOST))
     return [finding for finding in checkup.findings if finding.id == "database.galera"]

@@ -6,7 +6,6 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import fields
 from pathlib import Path
 from string import Template
 from typing import Any, Final
@@ -26,7 +25,7 @@ from regsvc.database.audit import ACTIONS
 from regsvc.database.migrator import SQLITE_TYPES, in_sqlite, list_migrations, statements_of
 from regsvc.database.models import AuditEntry
 from regsvc.doctor.checkup import Checkup, as_json
-from regsvc.doctor.finding import Finding
+from regsvc.doctor.finding import FindingFields
 from regsvc.runtime.event_streams import EVENT_NAMES, _event
 from regsvc.runtime.health import AliveReply, ReadyReply
 from regsvc.runtime.metrics import Metrics
@@ -232,9 +231,9 @@ def _events() -> Iterator[str]:
 
 def _json_fields() -> Iterator[str]:
     yield from (f"doctor {name}" for name in json.loads(as_json(Checkup((), ()), {})))
-    yield from (f"doctor findings.{field.name}" for field in fields(Finding))
+    yield from (f"doctor findings.{field.name}" for field in msgspec.structs.fields(FindingFields))
     yield from (f"status {name}" for name in _found(r'"(\w+)": (?!\()', REGSVC / "cli" / "status.py"))
-    yield from (f"sync {name}" for name in SyncReport(now()).as_json())
+    yield from (f"sync {name}" for name in SyncReport(started_at=now()).as_json())
 
 
 def _health_fields() -> Iterator[str]:

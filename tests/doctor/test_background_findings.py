@@ -60,6 +60,19 @@ def test_ends_of_memberships_that_wait_are_told_as_such(doctor_case: DoctorCase)
     assert "If the clock is wrong, or membership.idle too short, correct it" in finding.do
 
 
+def test_ends_that_wait_because_of_the_clock_say_so(doctor_case: DoctorCase) -> None:
+    doctor_case.our_database.execute(
+        BRAKED.replace("action,", "action, detail,").replace("(?,", "(?, ?,"),
+        ("sync.braked", json.dumps({"locked": 1, "ended": 1, "days": 365})),
+    )
+    finding = doctor_case.only_finding("sync.braked")
+    assert finding.title == (
+        "The sync holds back 1 end of a membership: the companion was off for 365 days, or the clock was set forward."
+    )
+    assert "companion sync --allow-mass-changes: it ends these memberships" in finding.do
+    assert "If the clock is wrong" in finding.do
+
+
 def test_players_wait_for_a_decision(doctor_case: DoctorCase) -> None:
     for name, state in (("alice", "conflict"), ("bob", "returned"), ("carol", "synced")):
         doctor_case.our_database.execute(CONFLICT, (name, state))

@@ -10,7 +10,7 @@ import pytest
 from plugin_bridge.authme.config import read_authme_config
 from plugin_bridge.server.versions import PUBLIC_HOLES
 from regsvc.doctor.checkup import in_language
-from regsvc.doctor.finding import Finding
+from regsvc.doctor.finding import FindingFields
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.authme.plugin_jars import AUTHME, write_jar
@@ -41,7 +41,7 @@ def survival(doctor_case: DoctorCase, tmp_path: Path) -> GameServer:
     return game
 
 
-def found(doctor_case: DoctorCase, *kinds: str) -> list[Finding]:
+def found(doctor_case: DoctorCase, *kinds: str) -> list[FindingFields]:
     """The findings of these kinds."""
     return [finding for finding in doctor_case.findings() if finding.id in kinds]
 

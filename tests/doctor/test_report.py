@@ -15,17 +15,17 @@ from regsvc.doctor import checkup
 from regsvc.doctor.checkup import CHECKS, EXIT_STATUS, Checkup, as_json, as_text
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.host import Host
-from regsvc.doctor.finding import Check, CheckFunction, Finding, Severity, check
+from regsvc.doctor.finding import Check, CheckFunction, FindingFields, Severity, check
 
-RISKY = Finding("a.risk", Severity.RISKY, "The door is open.", "Anybody comes in.", "Close it.", "/door: is_open: no")
-BROKEN = Finding("a.fault", Severity.BROKEN, "The door is gone.", "It is cold.", "Get one.", "door.toml")
+RISKY = FindingFields("a.risk", "risky", "The door is open.", "Anybody comes in.", "Close it.", "/door: is_open: no")
+BROKEN = FindingFields("a.fault", "broken", "The door is gone.", "It is cold.", "Get one.", "door.toml")
 
 
 @pytest.mark.parametrize(
     ("findings", "verdict", "status"),
     [((), "fine", 0), ((RISKY,), "risky", 1), ((BROKEN,), "broken", 2), ((BROKEN, RISKY), "broken", 2)],
 )
-def test_the_worst_finding_is_the_verdict(findings: tuple[Finding, ...], verdict: str, status: int) -> None:
+def test_the_worst_finding_is_the_verdict(findings: tuple[FindingFields, ...], verdict: str, status: int) -> None:
     told = Checkup(findings, ())
     assert (told.verdict, EXIT_STATUS[told.verdict]) == (verdict, status)
     assert as_text(told, {}, has_colours=False).splitlines()[-1].startswith(f"{verdict.upper()}: ")
@@ -55,7 +55,7 @@ def test_a_paragraph_says_what_and_why_and_where() -> None:
 
 def test_it_keeps_to_the_terminals_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    long = Finding("a.risk", Severity.RISKY, "The door is open. " * 20, "Why.", "Do.", "/a/path " * 20)
+    long = FindingFields("a.risk", "risky", "The door is open. " * 20, "Why.", "Do.", "/a/path " * 20)
     told = as_text(Checkup((long,), ()), {}, has_colours=False).splitlines()
     assert all(len(line) <= 60 for line in told if not line.startswith("  In: "))
     assert f"  In: {long.where}" in told  # not wrapped, so that it can be copied

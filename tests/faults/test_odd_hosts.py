@@ -115,7 +115,7 @@ def test_a_table_that_belongs_to_wordpress(
     game_server.install_authme(table)
     services = open_services(game_server, table, clock, tmp_path / "state", database__url="auto")
     report = services.sync()
-    assert [it["username"] for it in report.conflicts] == ["Bob"]
+    assert [it.username for it in report.conflicts] == ["Bob"]
     assert [services.user(name).username for name in ("bob", "eve")] == ["Bob", "eve"]
     services.close()
 

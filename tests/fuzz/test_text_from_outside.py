@@ -11,11 +11,12 @@ import os
 import struct
 import zipfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from nacl.signing import SigningKey
 
@@ -450,7 +451,7 @@ def test_a_folder_of_any_name_is_told(doctor_case: DoctorCase) -> None:
     for language in ("en", "zh"):
         checkup = in_language(examine(facts), language)
         assert "\ufffd" in "".join(finding.title + finding.where for finding in checkup.findings)
-        require_text([*checkup.not_examined, *map(asdict, checkup.findings)], 10_000)
+        require_text([*checkup.not_examined, *map(msgspec.structs.asdict, checkup.findings)], 10_000)
 
 
 def test_the_doctor_reads_all_of_it(doctor_case: DoctorCase) -> None:
@@ -459,7 +460,7 @@ def test_the_doctor_reads_all_of_it(doctor_case: DoctorCase) -> None:
         checkup = doctor_case.examine()
         for language in ("en", "zh"):
             for finding in in_language(checkup, language).findings:
-                require_text(asdict(finding), 10_000)
+                require_text(msgspec.structs.asdict(finding), 10_000)
         as_text(checkup, {}, has_colours=False).encode()
 
     assert_each(HOSTILE.values(), check)

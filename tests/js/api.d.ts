@@ -358,7 +358,7 @@ export type TokenNameRequest = { language?: string | null; name: string };
 
 export type UndoFields = { username: string; statusBefore: "pending" | "approved" | "rejected" | "banned" | null; status: "pending" | "approved" | "rejected" | "banned" | null; roleBefore: string | null; role: string | null; untilBefore: number | null; until: number | null; link: "mailed" | "needed" | null; kept: "deleted" | "protected" | "registered_anew" | "touched" | null; keptBy: string | null };
 
-export type UndoReply = { success: true; message?: string; undone: number; kept: number; users: Array<UndoFields>; ended: Record<string, number>; stays: Record<string, number>; warnings?: Array<string> };
+export type UndoReply = { success: true; message?: string; undone: number; kept: number; users: Array<UndoFields>; ended: Record<string, number>; stays: Record<string, number>; invitedCount: number; invited: Array<string>; warnings?: Array<string> };
 
 export type UndoRequest = { language?: string | null; of: string; since: number; until?: number | null; plan?: boolean };
 

@@ -298,7 +298,7 @@ def test_what_the_game_replies_is_kept_for_operators(
     place.approved("Alice")
     deliver(place)
     place.decide("ban", "Alice")
-    details = place.app.worker.run_here(place.app.user_details.get, "Alice")
+    details = place.app.worker.run_here(place.app.user_details.get, "Alice", lambda reason: reason)
     waiting, [known] = details.commands[0], details.commands[1:]
     assert (waiting.event, waiting.command, waiting.state, waiting.reply) == ("banned", "say Alice", "waiting", None)
     uuid = place.app.context.uuids.find("Alice")

@@ -78,13 +78,15 @@ def test_messages_about_which_nothing_is_to_be_decided_are_forgotten(
 def make_decisions(services: ServiceHarness, clock: ManualClock) -> TeamDecisions:
     app = services.app
     renderer = MessageRenderer(app.users, app.questionnaire_results.find_of, app.translations, "")
-    return TeamDecisions(app.team_accounts, app.team, app.decisions, renderer, app.team_chat_queue, clock)
+    return TeamDecisions(
+        app.team_accounts, app.team, app.decisions, renderer, app.team_chat_queue, clock, app.membership_changes
+    )
 
 
 def make_receiver(services: ServiceHarness, count: Callable[[str, str], None]) -> ChatReceiver:
     app = services.app
     renderer = MessageRenderer(app.users, app.questionnaire_results.find_of, app.translations, "")
-    told = app.team_chat_queue, services.clock
+    told = app.team_chat_queue, services.clock, app.membership_changes
     decisions = TeamDecisions(app.team_accounts, app.team, app.decisions, renderer, *told)
     return ChatReceiver(decisions, app.worker, app.translations, lambda: None, count, services.clock)
 

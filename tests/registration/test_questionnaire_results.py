@@ -15,7 +15,7 @@ from regsvc.registration.questionnaire.service import QuestionnaireResults
 from regsvc.users.gates import Gates
 from regsvc.users.user_details import AnsweredQuestion
 from regsvc.users.user_list import UserList
-from regsvc.users.user_query import UserQuery
+from regsvc.users.user_query import UsersQuery
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.manual_clock import ManualClock
 
@@ -174,7 +174,7 @@ def test_a_page_of_users_shows_them_with_one_question_to_the_database(
         results.redeem(keep(results), user.id)
     listing = UserList(lambda name: False, Gates(True, lambda: False))
     with caplog.at_level(logging.DEBUG, logger="peewee"):
-        page = listing.list_users(UserQuery(size=30))
+        page = listing.list_users(UsersQuery(size=30))
     assert [entry.questionnaire_score for entry in page.entries] == [None] * 10 + [0] * 20
     assert [entry.questionnaire_passed for entry in page.entries] == [None] * 10 + [True] * 20
     assert {entry.questionnaire_review_summary for entry in page.entries} == {None, "60 of 100 points."}

@@ -164,7 +164,7 @@ async def test_what_is_long_over_is_not_looked_at_again(
 async def test_a_run_without_effects_is_told_too(make_event_harness: MakeEventHarness, clock: ManualClock) -> None:
     event_harness = make_event_harness(poll_interval=NEVER)
     async with event_harness.listening() as listener:
-        event_harness.streams.publish_run(SyncReport(clock(), duration_ms=12, scanned=3))
+        event_harness.streams.publish_run(SyncReport(started_at=clock(), duration_ms=12, scanned=3))
         chunk = await listener.chunk()
     assert chunk.startswith(b"event: sync_finished\ndata: ")
     told = json.loads(chunk.split(b"data: ")[1])
@@ -174,7 +174,7 @@ async def test_a_run_without_effects_is_told_too(make_event_harness: MakeEventHa
 async def test_a_run_with_effects_is_told_once(make_event_harness: MakeEventHarness, clock: ManualClock) -> None:
     event_harness = make_event_harness(poll_interval=NEVER)
     async with event_harness.listening() as listener:
-        report = SyncReport(clock(), scanned=3, adopted=1)
+        report = SyncReport(started_at=clock(), scanned=3, adopted=1)
         await event_harness.worker.run(event_harness.audit.record, "sync.run", SYNC, None, report.counts())
         event_harness.streams.publish_run(report)
         await event_harness.record_change()

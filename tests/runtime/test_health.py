@@ -102,7 +102,7 @@ def test_a_clock_that_was_set_back_makes_no_negative_age(
 async def test_a_sync_that_stands_still_tells_nothing_of_the_bridge(
     health: Health, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(NoSync, "last_report", SyncReport(clock(), is_enabled=True))
+    monkeypatch.setattr(NoSync, "last_report", SyncReport(started_at=clock(), is_enabled=True))
     assert (await health.status()).bridge is BridgeState.UP
     monkeypatch.setattr(NoSync, "stands_still", True)
     assert (await health.status()).bridge is BridgeState.UNKNOWN

@@ -11,7 +11,7 @@ from regsvc.core.i18n import Sentence
 from regsvc.doctor.checkup import Checkup, examine, read_words
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, PortClosed
-from regsvc.doctor.finding import Finding
+from regsvc.doctor.finding import FindingFields
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
 from tests.support.authme.authme_tables import AuthMeTable, insert_player
 from tests.support.authme.game_server import GameServer
@@ -105,10 +105,10 @@ class DoctorCase:
         assert not [finding for finding in checkup.findings if finding.id == "doctor.check_failed"]
         return checkup
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[FindingFields]:
         return list(self.examine().findings)
 
-    def only_finding(self, id: str, *, beside: str = "") -> Finding:
+    def only_finding(self, id: str, *, beside: str = "") -> FindingFields:
         """The finding of this kind; AssertionError if there is another one, but for the kind `beside`, or none."""
         findings = [finding for finding in self.findings() if finding.id != beside]
         assert [finding.id for finding in findings] == [id], findings

@@ -103,6 +103,7 @@ class MailHarness:
             base_url="https://play.example.org",
             application_tokens=ApplicationTokens(secrets),
             find_reapply_at=lambda review: find_reapply_at_after(review, timedelta(hours=24), clock()),
+            find_standing=lambda user: str(user.status),
         )
 
     def ask_for_code(self, to: EmailAddress = ALICE, language: str = "en") -> str:

@@ -15,7 +15,7 @@ from regsvc.http.call import Call
 from regsvc.http.messages import Reply as ReplyType
 from regsvc.http.messages import Request
 from regsvc.http.route import Access, Routes
-from regsvc.users.user_list import UsersQuery
+from regsvc.users.user_query import UsersQuery
 from tests.support.live_api import LiveApi, Reply, make_features
 
 EXAMPLES: dict[str, Refusal] = {

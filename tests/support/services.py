@@ -75,6 +75,13 @@ class ServiceHarness:
     def plan(self, max_names: int = 0) -> SyncReport:
         return self.app.sync.plan_alone(allow_mass_changes=False, is_full=False, max_names=max_names)
 
+    def pass_days(self, days: int) -> SyncReport:
+        """Let days pass, with a run every three of them at most; return the report of the last."""
+        for passed in range(0, days, 3):
+            self.clock.advance(days=min(3, days - passed))
+            report = self.sync()
+        return report
+
     # --- what people do on the web ---
 
     def register(

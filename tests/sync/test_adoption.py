@@ -2,7 +2,6 @@
 
 import logging
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -58,7 +57,7 @@ def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(
     assert users["player0009"].username == "player0009"
     for number in (5, 6, 7, 8):
         assert users[f"player{number:04}"].email_key is None
-    fields = Counter((conflict["field"], conflict["why"], conflict["username"][-1]) for conflict in report.conflicts)
+    fields = Counter((conflict.field, conflict.why, conflict.username[-1]) for conflict in report.conflicts)
     assert fields == {("email", "invalid", "5"): MANY // 10, ("email", "taken", "8"): MANY // 10}
     states = Counter(player.plugin_state for player in SyncRecord.select())
     assert states == {"synced": MANY * 8 // 10, "conflict": MANY * 2 // 10}
@@ -190,7 +189,7 @@ def test_of_two_rows_of_one_name_the_lower_case_one_is_the_player(
     services = make_services()
     report = services.sync()
     assert report.adopted == 1
-    assert [(told["username"], told["field"]) for told in report.conflicts] == [("Alice", "name"), ("Bob", "name")]
+    assert [(told.username, told.field) for told in report.conflicts] == [("Alice", "name"), ("Bob", "name")]
     assert services.player("alice").base_hash == "quiet"
     assert services.find_user("Bob") is None
     assert dump_table(authme_table) == before
@@ -232,7 +231,7 @@ def test_bytes_that_are_no_text_stop_nobody(make_services: MakeServices, authme_
     services = make_services()
     report = services.sync()
     assert (report.adopted, report.errors) == (2, [])
-    told = {(conflict["username"], conflict["field"]) for conflict in report.conflicts}
+    told = {(conflict.username, conflict.field) for conflict in report.conflicts}
     assert told == {("j\ufffdrgen", "name"), ("\ufffddave", "name"), ("bob", "email")}
     assert dump_table(authme_table) == before
     assert services.sync().counts() == {"scanned": 4}
@@ -256,8 +255,8 @@ def test_a_name_that_nobody_can_write_is_nobodys(make_services: MakeServices, au
     before = dump_table(authme_table)
     services = make_services()
     told = services.sync().conflicts
-    assert {conflict["username"] for conflict in told} == names
-    assert {(conflict["field"], conflict["why"]) for conflict in told} == {("name", "unfindable")}
+    assert {conflict.username for conflict in told} == names
+    assert {(conflict.field, conflict.why) for conflict in told} == {("name", "unfindable")}
     assert User.select().count() == 0
     assert dump_table(authme_table) == before
 
@@ -300,7 +299,7 @@ def test_adoption_ends_where_somebody_was_faster(
     report = services.sync()
     assert report.adopted == 38
     assert User.select().count() == SyncRecord.select().where(SyncRecord.user_id.is_null(False)).count() == 40
-    assert replace(report, held_back=None).has_effects
+    assert report.has_effects
 
 
 def test_a_table_without_the_configured_address_column_is_told(

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from plugin_bridge.authme.players import lock_text
 from regsvc.database.models import AuditEntry, SyncRecord, User
@@ -61,13 +62,13 @@ def planned_and_done(services: ServiceHarness, *, is_full: bool = False) -> Sync
     assert everything() == before
     done = services.app.sync.run_alone(allow_mass_changes=True, is_full=is_full)
     assert planned.counts() == done.counts()
-    assert sorted(planned.conflicts, key=str) == sorted(done.conflicts, key=str)
+    assert sorted(to_builtins(planned.conflicts), key=str) == sorted(to_builtins(done.conflicts), key=str)
     assert planned.errors == done.errors == []
     return done
 
 
 def without_email(report: SyncReport) -> set[str]:
-    return {str(conflict["username"]) for conflict in report.conflicts if conflict["field"] == "email"}
+    return {str(conflict.username) for conflict in report.conflicts if conflict.field == "email"}
 
 
 def join(table: AuthMeTable, **emails: str) -> None:

@@ -99,7 +99,7 @@ def test_a_name_somebody_else_decided_first_stops_nobody_else(
 
     monkeypatch.setattr(Transitions, "apply_sql_edits", too_late_for_alice)
     report = services.sync()
-    assert [error["username"] for error in report.errors] == ["alice"]
+    assert [error.username for error in report.errors] == ["alice"]
     assert report.locked == 1
 
 

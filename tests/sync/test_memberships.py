@@ -7,9 +7,13 @@ from datetime import timedelta
 import pytest
 
 from plugin_bridge.server.player_uuids import offline_uuid
+from regsvc.auth.entitlement import Principal
 from regsvc.core.errors import InvalidMembership, MembershipNeverEnds, WrongStatus
-from regsvc.database.models import User
+from regsvc.core.rights import EVERYTHING
+from regsvc.database.audit import Actor
+from regsvc.database.models import AuditEntry, OutboxEntry, User
 from regsvc.users.membership import Term
+from regsvc.users.transitions import DecisionDetails
 from tests.support.authme.game_server import GameServer
 from tests.support.peers.allowlist_server import AllowlistServer, allowlist_server
 from tests.support.services import OLIVIA, PASSWORD, MakeServices, ServiceHarness, authme_away
@@ -31,8 +35,7 @@ def test_a_season_ends_and_begins_anew(make_services: MakeServices) -> None:
     services = make_services(membership__ends="30 days")
     services.approved("Alice")
     assert services.user("Alice").member_until == services.clock() + MONTH
-    services.clock.advance(days=29)
-    services.sync()
+    services.pass_days(29)
     assert state(services, "Alice") == ("approved", None, False)
 
     services.clock.advance(days=1)
@@ -71,6 +74,45 @@ def test_an_end_typed_in_sql_holds_and_is_audited(services: ServiceHarness) -> N
 
 
 @pytest.mark.every_database
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("member_until = '2090-01-01'", [("membership.set", "sql")]),
+        ("ended_because = 'role'", [("membership.ended", "sql")]),
+        ("ended_because = 'role', member_until = '2090-01-01'", [("membership.ended", "sql")]),
+    ],
+)
+def test_a_decision_over_what_was_typed_leaves_it_in_the_audit_log(
+    services: ServiceHarness, typed: str, expected: list[tuple[str, str]]
+) -> None:
+    for name in ("Alice", "Bob", "Carol"):
+        services.approved(name)
+        services.ours.execute(f"UPDATE regsvc_user SET {typed} WHERE username = '{name}'")
+    set_membership(services, "Alice", Term(duration=MONTH))
+    services.decide("ban", "Bob")
+    services.decide("reopen", "Carol")
+    for name in ("Alice", "Bob", "Carol"):
+        entries = AuditEntry.select().where(AuditEntry.target == name, AuditEntry.action.startswith("membership."))
+        told = [(entry.action, entry.operator) for entry in entries.order_by(AuditEntry.id)]
+        assert told[: len(expected)] == expected, name
+        assert len(told) == len(expected) + (name == "Alice"), name
+    assert state(services, "Alice") == ("approved", None, False)
+
+
+def test_a_renewal_over_an_end_taken_back_in_sql_opens_the_row(make_services: MakeServices) -> None:
+    services = make_services(membership__idle="30 days")
+    services.approved("Alice")
+    services.ours.execute("UPDATE regsvc_user SET ended_because = 'idle' WHERE username = 'Alice'")
+    services.sync()
+    assert state(services, "Alice") == ("approved", "idle", True)
+    services.ours.execute("UPDATE regsvc_user SET ended_because = NULL WHERE username = 'Alice'")
+    set_membership(services, "Alice", Term(duration=MONTH))
+    assert state(services, "Alice") == ("approved", None, False)
+    assert [entry.operator for entry in services.audits("membership.renewed", "Alice")] == ["sql"]
+    assert [entry.operator for entry in services.audits("membership.set", "Alice")] == ["Olivia"]
+
+
+@pytest.mark.every_database
 def test_without_authme_an_end_typed_in_sql_holds_whatever_was_typed_beside_it(
     make_services: MakeServices, server: AllowlistServer
 ) -> None:
@@ -90,8 +132,7 @@ def test_a_ban_wins_and_an_unban_leaves_the_end(services: ServiceHarness) -> Non
     services.approved("Bob")
     set_membership(services, "Bob", Term(duration=MONTH))
     services.decide("ban", "Bob")
-    services.clock.advance(days=31)
-    services.sync()
+    services.pass_days(31)
     assert (services.user("Bob").status, services.user("Bob").ended_because) == ("banned", None)
     assert services.decide("unban", "Bob").warnings == ("membership_ended",)
     services.sync()
@@ -133,7 +174,9 @@ def test_too_many_ends_at_once_wait_for_a_person(services: ServiceHarness) -> No
     for name in names:
         services.approved(name, password="x" * 12)
         set_membership(services, name, Term(duration=MONTH))
-    services.clock.advance(days=300)
+    services.pass_days(29)
+    services.clock.advance(days=1)
+    services.authme.set_password("Player4", "a-password-of-the-game")
     plan = services.plan()
     assert plan.changes_held_back["locked"].count == 30
     report = services.sync()
@@ -144,6 +187,7 @@ def test_too_many_ends_at_once_wait_for_a_person(services: ServiceHarness) -> No
     services.decide("ban", "Player3")
     services.decide("unban", "Player3")
     assert services.authme.login("Player2", "another-password"), "although the end waits"
+    assert services.player("Player4").base_hash == services.row("player4")["password"], "only the end waits"
     assert User.select().where(User.ended_because.is_null(False)).count() == 0
     assert not services.is_locked("player1")
     assert services.sync(allow_mass_changes=True).memberships_ended == {"date": 30}
@@ -165,8 +209,7 @@ def test_the_allowlist_follows_without_authme(make_services: MakeServices, serve
     place.decide("approve", "Alice")
     place.sync()
     assert server.may_join("Alice")
-    place.clock.advance(days=30)
-    place.sync()
+    place.pass_days(30)
     place.sync()
     assert not server.may_join("Alice")
     assert place.user("Alice").ended_because == "date"
@@ -174,8 +217,7 @@ def test_the_allowlist_follows_without_authme(make_services: MakeServices, serve
     place.sync()
     assert server.may_join("Alice")
     set_membership(place, "Alice", Term(duration=MONTH))
-    place.clock.advance(days=31)
-    place.sync()
+    place.pass_days(31)
     place.sync()
     assert not server.may_join("Alice")
     server.type_add("Alice")  # an operator of the game renews it
@@ -192,14 +234,85 @@ def mails_about_it(services: ServiceHarness, name: str) -> list[str]:
 def test_reminders_come_once_each(make_services: MakeServices) -> None:
     services = make_services(membership__ends="30 days")
     services.approved("Alice")
-    for days, expected in ((22, 0), (1, 1), (1, 1), (4, 1), (1, 2), (0, 2)):
-        services.clock.advance(days=days)
+    services.sync()
+    for days, expected in ((22, 0), (1, 1), (1, 1), (4, 1), (1, 2)):
+        services.pass_days(days)
         services.sync()
         assert len(mails_about_it(services, "Alice")) == expected, (days, expected)
     services.clock.advance(days=1)
     services.sync()
     assert mails_about_it(services, "Alice") == ["membership_ending", "membership_ending", "membership_ended"]
     assert services.sync().is_idle
+
+
+def text_of_last_mail(services: ServiceHarness) -> str:
+    with services.app.context.location.database.atomic():
+        mail = OutboxEntry.select().where(OutboxEntry.kind == "mail").order_by(OutboxEntry.id.desc()).get()
+        body = services.app.mail_renderer.render(mail).message.get_body(("plain",))
+    assert body is not None
+    return str(body.get_content())
+
+
+@pytest.mark.every_database
+@pytest.mark.parametrize(
+    ("language", "can", "cannot"),
+    [
+        ("en", "You can play.", "Before you can play, a password is needed"),
+        ("de", "Du kannst spielen.", "fehlt ein Passwort"),
+        ("fr", "Tu peux jouer.", "il te faut un mot de passe"),
+        ("zh", "你可以进入游戏。", "进入游戏之前需要设置密码"),
+    ],
+)
+def test_a_renewal_says_whether_they_can_play(services: ServiceHarness, language: str, can: str, cannot: str) -> None:
+    services.approved("Alice")
+    services.approved("Bob", password=None)
+    for name, expected, other in (("Alice", can, cannot), ("Bob", cannot, can)):
+        User.update(language=language).where(User.username == name).execute()
+        set_membership(services, name, Term(duration=MONTH))
+        text = text_of_last_mail(services)
+        assert expected in text, text
+        assert other not in text, text
+
+
+def test_a_renewal_of_a_name_that_another_player_has_by_now_says_so(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    services.sync()
+    services.authme.unregister_from_console("Alice")
+    services.sync()
+    services.clock.advance(minutes=1)
+    services.authme.register("Alice", "of-another-player")
+    services.sync()
+    assert services.plugin("Alice") == "returned"
+    set_membership(services, "Alice", Term(duration=MONTH))
+    assert "Before you can play, a password is needed" in text_of_last_mail(services)
+
+
+@pytest.mark.parametrize(
+    ("is_ended", "expected"), [(False, "a password is needed"), (True, "Your membership has ended.")]
+)
+def test_a_ban_that_is_taken_back_says_whether_they_can_play(
+    services: ServiceHarness, expected: str, *, is_ended: bool
+) -> None:
+    services.approved("Bob", password=None)
+    set_membership(services, "Bob", Term(duration=timedelta(days=2)))
+    services.clock.advance(seconds=1)
+    since = services.clock()
+    mallory = Principal(Actor("Mallory"), EVERYTHING)
+    services.app.worker.run_here(services.app.decisions.decide, "Bob", "ban", mallory, DecisionDetails())
+    ban = OutboxEntry.select().where(OutboxEntry.template == "banned").get()
+    services.app.outbox.record_sent(ban)
+    services.clock.advance(days=3 if is_ended else 0, seconds=1)
+    undo, host = services.app.undo, Principal(Actor("cli:root"), EVERYTHING)
+    span = undo.find_span("Mallory", since, None, host)
+    undo.run(span, undo.find_names(span), host)
+    if is_ended:
+        services.sync()
+    mail = OutboxEntry.select().where(OutboxEntry.template == "decision_undone").get()
+    with services.app.context.location.database.atomic():
+        body = services.app.mail_renderer.render(mail).message.get_body(("plain",))
+    assert body is not None
+    assert expected in body.get_content()
+    assert "You can play." not in body.get_content()
 
 
 def test_a_short_membership_has_no_reminder_from_before_it_began(services: ServiceHarness) -> None:
@@ -218,13 +331,13 @@ def test_who_does_not_play_is_ended_and_comes_back_by_a_login(make_services: Mak
     services.approved("Alice")
     services.approved("Bob")
     services.sync()
-    services.clock.advance(days=80)
+    services.pass_days(81)
     assert services.authme.login("Bob", PASSWORD)
     services.authme.quit("Bob")
-    services.clock.advance(days=5)
-    services.sync()
+    services.pass_days(2)
     assert mails_about_it(services, "Alice") == ["membership_ending"]
-    services.clock.advance(days=5)
+    services.pass_days(6)
+    services.clock.advance(days=1)
     assert services.plan(5).changes["ended"].names == ["alice"]
     services.sync()
     assert state(services, "Alice") == ("approved", "idle", True)
@@ -232,8 +345,7 @@ def test_who_does_not_play_is_ended_and_comes_back_by_a_login(make_services: Mak
     services.login("Alice", PASSWORD)
     services.sync()
     assert state(services, "Alice") == ("approved", None, False)
-    services.clock.advance(days=81)
-    services.sync()
+    services.pass_days(82)
     assert state(services, "Alice") == ("approved", None, False)
     assert state(services, "Bob") == ("approved", "idle", True)
 
@@ -241,15 +353,15 @@ def test_who_does_not_play_is_ended_and_comes_back_by_a_login(make_services: Mak
 def test_a_login_in_the_game_before_the_end_starts_it_anew(make_services: MakeServices) -> None:
     services = make_services(membership__idle="90 days", membership__idle_returns="ask")
     services.approved("Alice")
-    services.clock.advance(days=89, hours=23)
+    services.pass_days(89)
+    services.clock.advance(hours=23)
     services.sync()
     assert services.authme.login("Alice", PASSWORD)
     services.authme.quit("Alice")
     services.clock.advance(minutes=70)
     services.sync()
     assert state(services, "Alice") == ("approved", None, False)
-    services.clock.advance(days=91)
-    services.sync()
+    services.pass_days(93)
     assert state(services, "Alice") == ("approved", "idle", True)
     services.login("Alice", PASSWORD)
     assert state(services, "Alice") == ("approved", "idle", True)
@@ -258,9 +370,9 @@ def test_a_login_in_the_game_before_the_end_starts_it_anew(make_services: MakeSe
 def test_while_authme_cannot_be_asked_nobody_is_idle(make_services: MakeServices) -> None:
     services = make_services(membership__idle="30 days")
     services.approved("Alice")
-    services.clock.advance(days=40)
+    services.pass_days(27)
     with authme_away(services):
-        services.sync()
+        services.pass_days(13)
         assert services.user("Alice").ended_because is None
     services.sync()
     assert services.user("Alice").ended_because == "idle"
@@ -275,8 +387,7 @@ def test_a_login_at_a_time_that_no_clock_has_counts_as_one_of_now(make_services:
         services.table.database.execute(
             f"UPDATE {services.table.name} SET lastlogin = {last} WHERE username = '{name.lower()}'"
         )
-    services.clock.advance(days=31)
-    services.sync()
+    services.pass_days(33)
     assert [services.user(name).ended_because for name in ("Alice", "Bob", "Carol")] == [None, "idle", None]
     assert services.sync().is_idle
 
@@ -286,8 +397,7 @@ def test_idleness_that_is_switched_off_ends_nobody(make_services: MakeServices) 
     services.approved("Alice")
     services.sync()
     services.restart(membership__idle="")
-    services.clock.advance(days=40)
-    services.sync()
+    services.pass_days(40)
     assert services.user("Alice").ended_because is None
     assert services.user("Alice").lapse is None
     assert services.sync().is_idle
@@ -298,8 +408,7 @@ def test_a_shorter_time_counts_at_once(make_services: MakeServices) -> None:
     services.approved("Alice")
     services.sync()
     services.restart(membership__idle="30 days")
-    services.clock.advance(days=31)
-    services.sync()
+    services.pass_days(33)
     assert services.user("Alice").ended_because == "idle"
 
 
@@ -312,8 +421,7 @@ def test_without_authme_the_world_tells_who_played(
         place.register(name)
         place.decide("approve", name)
     place.sync()
-    place.clock.advance(days=31)
-    place.sync()
+    place.pass_days(31)
     assert place.user("Alice").ended_because is None  # there is no world: nothing is known
     folder = game_server.directory / "world" / "playerdata"
     folder.mkdir(parents=True)
@@ -322,12 +430,14 @@ def test_without_authme_the_world_tells_who_played(
     os.utime(saved, (place.clock().timestamp() - 3600,) * 2)
     place.clock.advance(minutes=61)
     place.sync()
+    assert (place.user("Alice").ended_because, mails_about_it(place, "Alice")) == (None, ["membership_ending"])
+    place.pass_days(7)
     assert (place.user("Alice").ended_because, place.user("Bob").ended_because) == ("idle", None)
 
-    place.clock.advance(days=30)
+    place.pass_days(21)
     saved.unlink()
     saved.symlink_to(saved)  # the disk has a fault: again nothing is known, whatever was noted before
-    place.sync()
+    place.pass_days(4)
     assert place.user("Bob").ended_because is None
     saved.unlink()
     place.clock.advance(minutes=61)
@@ -354,7 +464,7 @@ def test_a_world_that_is_away_or_replaced_ends_nobody(
     place.sync()
     place.clock.advance(minutes=61)
     place.sync()
-    place.clock.advance(days=28)
+    place.pass_days(28)
     play()  # she plays before her end comes, and the disk goes away
     world.rename(game_server.directory / "elsewhere")
     place.clock.advance(days=2)
@@ -365,11 +475,9 @@ def test_a_world_that_is_away_or_replaced_ends_nobody(
     known = place.user("Alice").lapses_at
     assert known == place.clock() + timedelta(days=28)
     saved.unlink()  # a new season begins with a new world, which has not seen her
-    place.clock.advance(days=21)
-    place.sync()
+    place.pass_days(21)
     assert (place.user("Alice").lapses_at, place.user("Alice").ended_because) == (known, None)
-    place.clock.advance(days=7)
-    place.sync()
+    place.pass_days(7)
     assert place.user("Alice").ended_because == "idle"
 
 
@@ -394,8 +502,8 @@ def test_without_authme_few_of_many_members_end_at_once(make_services: MakeServi
         same = {"status": "approved", "applied_status": "approved", "created_at": place.clock()}
         User.insert_many([row | same | {"member_until": until, "applied_until": until} for row in rows]).execute()
     place.sync(allow_mass_changes=True)
-    place.clock.advance(days=31)
-    assert place.sync().memberships_ended == {"date": 25}
+    place.pass_days(29)
+    assert place.pass_days(1).memberships_ended == {"date": 25}
 
 
 @pytest.mark.every_database
@@ -416,14 +524,72 @@ def test_impossible_times_end_nobody_and_stop_no_run(make_services: MakeServices
         assert services.user(name).lapses_at == services.clock() + timedelta(days=90)
 
 
-def test_a_plan_knows_who_played_since_the_last_run(make_services: MakeServices) -> None:
-    services = make_services(membership__idle="30 days")
+@pytest.mark.every_database
+def test_a_plan_knows_who_played_since_the_last_run_and_writes_nothing(make_services: MakeServices) -> None:
+    services = make_services(membership__idle="30 days", membership__remind=[])
     services.approved("Alice")
     services.approved("Bob")
     services.sync()
-    services.clock.advance(days=29)
+    services.pass_days(29)
     assert services.authme.login("Alice", PASSWORD)
     services.authme.quit("Alice")
+    services.approved("Carol")
     services.clock.advance(days=2)
+    before = list(User.select().order_by(User.id).dicts())
     assert services.plan(5).changes["ended"].names == ["bob"]
+    assert list(User.select().order_by(User.id).dicts()) == before
     assert services.sync().memberships_ended == {"idle": 1}
+    assert services.user("Carol").lapses_at is not None
+
+
+def test_a_plan_foresees_whom_a_switch_of_idleness_ends(make_services: MakeServices) -> None:
+    services = make_services(membership__remind=[])
+    services.approved("Alice")
+    services.pass_days(40)
+    services.restart(membership__idle="30 days", membership__remind=[])
+    assert services.plan(5).changes["ended"].names == ["alice"]
+    assert services.user("Alice").lapses_at is None
+    assert services.sync().memberships_ended == {"idle": 1}
+
+
+@pytest.mark.every_database
+@pytest.mark.parametrize(("idle", "notice"), [("30 days", 7), ("5 days", 1)])
+def test_idleness_that_is_switched_on_ends_nobody_before_a_reminder(
+    make_services: MakeServices, idle: str, notice: int
+) -> None:
+    services = make_services()
+    services.approved("Alice")
+    services.pass_days(60)
+    services.restart(membership__idle=idle)
+    services.sync()
+    assert state(services, "Alice") == ("approved", None, False)
+    assert mails_about_it(services, "Alice") == ["membership_ending"]
+    services.clock.advance(days=notice, seconds=-1)
+    services.sync()
+    assert state(services, "Alice") == ("approved", None, False)
+    services.clock.advance(seconds=1)
+    services.sync()
+    assert state(services, "Alice") == ("approved", "idle", True)
+
+
+@pytest.mark.every_database
+def test_a_daemon_that_was_off_reminds_before_it_ends_who_does_not_play(make_services: MakeServices) -> None:
+    services = make_services(membership__idle="30 days")
+    services.approved("Alice")
+    services.sync()
+    services.clock.advance(days=40)
+    services.restart()
+    services.sync()
+    assert mails_about_it(services, "Alice") == ["membership_ending"]
+    services.pass_days(6)
+    assert state(services, "Alice") == ("approved", None, False)
+    services.pass_days(1)
+    assert state(services, "Alice") == ("approved", "idle", True)
+    assert mails_about_it(services, "Alice")[-1] == "membership_ended"
+
+
+def test_no_reminder_comes_where_none_is_wanted(make_services: MakeServices) -> None:
+    services = make_services(membership__idle="30 days", membership__remind=[])
+    services.approved("Alice")
+    services.pass_days(30)
+    assert state(services, "Alice") == ("approved", "idle", True)

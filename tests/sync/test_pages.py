@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import Any, Final
 
 import pytest
+from msgspec import to_builtins
 from peewee import DataError, IntegrityError
 
 from plugin_bridge.authme.players import RowWrite, WriteResult
@@ -288,7 +289,7 @@ def test_what_fails_for_one_name_is_reported_for_that_name_alone(
     with monkeypatch.context() as patched:
         patched.setattr(SyncContext, "write", failing_for("elm023", SyncContext.write, error("approved")))
         report = services.sync()
-    assert report.errors == [{"username": "elm023", "error": error.__name__}]
+    assert to_builtins(report.errors) == [{"username": "elm023", "error": error.__name__}]
     assert len(services.audits("user.password_changed")) == 49
     assert services.sync().errors == []
     assert services.player("elm023").base_hash == "$SHA$y$new"
@@ -318,7 +319,7 @@ def test_a_row_that_another_transaction_holds_delays_no_other(
         shell.begin()
         shell.cursor().execute("UPDATE regsvc_user SET reason = 'spam' WHERE username_key = 'elm011'")
         report = services.sync()
-    assert [error["username"] for error in report.errors] == ["elm011"]
+    assert [error.username for error in report.errors] == ["elm011"]
     assert report.locked == 29
     assert len(waits) == 3, "postponed, tried as one of a page, and tried alone"
     assert services.sync().locked == 1
@@ -341,7 +342,7 @@ def test_a_row_that_another_transaction_holds_ends_no_run(
         change_rows(services, "email = 'moved@example.org'", names("elm", 3))
         shell.begin()
         shell.cursor().execute(f"SELECT 1 FROM regsvc_user WHERE username_key IN ({names('elm', 1, 3)}) FOR UPDATE")
-        assert [error["username"] for error in services.sync().errors] == ["elm003"]
+        assert [error.username for error in services.sync().errors] == ["elm003"]
         assert User.select().where(User.changed_at.is_null(False)).count() == 2, "elm001 and elm002"
     report = services.sync()
     assert (report.errors, report.updated, services.user("elm003").email) == ([], 1, "moved@example.org")

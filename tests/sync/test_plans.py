@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from plugin_bridge.server.player_uuids import offline_uuid
 from regsvc.allowlist.run import COUNTS
@@ -112,15 +113,15 @@ def kinds_of(base: type[SyncAction]) -> set[type[SyncAction]]:
 
 def as_told(report: SyncReport) -> dict[str, Any]:
     """Return everything that a report says."""
-    listed = report.allowlist
+    listed = report.listed
     if listed is not None and not listed.counts and not listed.held_back:
         listed = None  # a run that is not due has none
     return {
         "counts": report.counts(),
         "changes": names(report.changes),
         "held back": report.held_back,
-        "conflicts": sorted(report.conflicts, key=str),
-        "errors": sorted(report.errors, key=str),
+        "conflicts": sorted(to_builtins(report.conflicts), key=str),
+        "errors": sorted(to_builtins(report.errors), key=str),
         "list": None if listed is None else {kind: sorted(listed.names[kind]) for kind in listed.counts},
         "held back of the list": None if listed is None else listed.held_back,
     }
@@ -234,7 +235,7 @@ def test_a_plan_says_what_the_run_does(
             planned = allowed
         done = services.sync(allow_mass_changes=planned is allowed)
         assert as_told(planned) == as_told(done), story
-        listed |= done.allowlist.counts.keys() if done.allowlist is not None else set()
+        listed |= done.listed.counts.keys() if done.listed is not None else set()
         disturb(services, random, number, stories)
     assert kinds == kinds_of(SyncAction) or gates == "allowlist"
     assert listed == {"authme": set(), "both": set(COUNTS) - {"adopted", "taken_off"}, "allowlist": set(COUNTS)}[gates]

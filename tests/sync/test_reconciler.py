@@ -4,6 +4,7 @@ from functools import partial
 from typing import get_args
 
 import pytest
+from msgspec import to_builtins
 
 from plugin_bridge.authme.players import lock_text
 from regsvc.accounts.access import PLAYER_PENDING
@@ -12,7 +13,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.models import UNVERIFIED
 from regsvc.sync.effects import ConflictCause
 from regsvc.sync.reconciler import unlock_all
-from regsvc.sync.report import describe_conflicts
+from regsvc.sync.report import SyncConflictFields, describe_conflicts
 from tests.support.authme.authme_tables import dump_table, find_player, insert_player
 from tests.support.meanwhile import meanwhile
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
@@ -150,7 +151,7 @@ def test_an_email_conflict_is_told_once_and_outlives_a_ban(services: ServiceHarn
     services.approved("Alice")
     services.authme.set_email("Alice", "other@example.org")
     report = services.sync()
-    assert report.conflicts == [{"username": "alice", "field": "email", "kept": "both", "why": "unproven"}]
+    assert to_builtins(report.conflicts) == [{"username": "alice", "field": "email", "kept": "both", "why": "unproven"}]
     [told] = describe_conflicts(report.conflicts)
     assert told == ("1 e-mail address differs (each side keeps its own, since ours is proven and the game proves none)")
     for _again in range(2):
@@ -170,7 +171,7 @@ def test_an_email_conflict_is_told_once_and_outlives_a_ban(services: ServiceHarn
 def test_each_cause_has_a_sentence_of_its_own() -> None:
     of_names = {"unfindable", "collides", "foreign", "unapproved"}
     found = [
-        {"field": "name" if cause in of_names else "email", "kept": "both", "why": cause}
+        SyncConflictFields(username="alice", field="name" if cause in of_names else "email", kept="both", why=cause)
         for cause in get_args(ConflictCause)
     ]
     assert len(set(describe_conflicts(found))) == len(found)
@@ -182,7 +183,7 @@ def test_a_row_that_is_left_open_is_told_by_its_cause(make_services: MakeService
     services.register("Bob")
     services.authme.register("Bob", "a-strangers")
     told = services.sync().conflicts + services.sync().conflicts
-    assert {(conflict["username"], conflict["why"]) for conflict in told} == {
+    assert {(conflict.username, conflict.why) for conflict in told} == {
         ("alice", "unapproved"),
         ("bob", "foreign"),
     }
@@ -198,7 +199,7 @@ def test_an_adopted_players_new_email_is_taken_over_if_it_is_free(services: Serv
     assert (services.user("Bob").email, services.user("Bob").is_email_verified) == ("bob.two@example.org", False)
     services.authme.set_email("Bob", "alice@example.org")
     told = services.sync().conflicts
-    assert told == [{"username": "bob", "field": "email", "kept": "both", "why": "taken"}]
+    assert to_builtins(told) == [{"username": "bob", "field": "email", "kept": "both", "why": "taken"}]
     assert "belongs to another user here)" in describe_conflicts(told)[0]
     bob = services.user("Bob")
     assert (bob.email, bob.email_key, bob.is_email_verified) == ("alice@example.org", None, False), "a mere note"
@@ -256,7 +257,9 @@ def test_a_name_that_only_collides_is_a_conflict_and_is_not_written(services: Se
     assert services.decide("approve", "Alice").warnings == (PLAYER_PENDING,)
     assert (services.user("Alice").status, services.plugin("Alice")) == ("approved", "conflict")
     for _again in range(2):
-        assert {"username": "alice", "field": "name", "kept": "both", "why": "collides"} in services.sync().conflicts
+        assert {"username": "alice", "field": "name", "kept": "both", "why": "collides"} in to_builtins(
+            services.sync().conflicts
+        )
     assert len(services.audits("sync.conflict", "Alice")) == 1
     services.login("Alice", PASSWORD)
     assert {row["username"]: row for row in dump_table(services.table)}.items() >= {

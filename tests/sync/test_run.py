@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from regsvc.core import errors
 from regsvc.database.models import APPROVED, BANNED, SyncRecord, User
@@ -80,7 +81,7 @@ def test_a_crowd_adopted_as_pending_is_not_locked_before_somebody_says_so(
 def test_a_table_that_is_suddenly_empty_is_not_believed(adopted_players: ServiceHarness, how: str) -> None:
     adopted_players.table.database.execute(f"{how} {adopted_players.table.name}")
     if how == "DROP TABLE":
-        assert [error["username"] for error in adopted_players.sync().errors] == [None]
+        assert [error.username for error in adopted_players.sync().errors] == [None]
         create_table(adopted_players.table)
     report = adopted_players.sync()
     assert (report.removed, report.scanned) == (0, 0)
@@ -285,7 +286,7 @@ def test_unapproved_players_are_only_reported_where_the_host_wants_that(make_ser
     before = dump_table(services.table)
     report = services.sync()
     assert (report.adopted, report.locked) == (1, 0)
-    assert {conflict["username"] for conflict in report.conflicts} == {"alice", "dave"}
+    assert {conflict.username for conflict in report.conflicts} == {"alice", "dave"}
     assert services.plugin("Alice") == services.plugin("Dave") == "conflict"
     assert services.sync().conflicts == []
     assert dump_table(services.table) == before
@@ -318,7 +319,7 @@ def test_when_both_sides_changed_the_host_says_who_wins(
     User.update(password_hash=stored.hash).where(User.username_key == "alice").execute()
     services.authme.set_password("Alice", "changed-in-game")
     report = services.sync()
-    assert report.conflicts == [{"username": "alice", "field": "password", "kept": winner}]
+    assert to_builtins(report.conflicts) == [{"username": "alice", "field": "password", "kept": winner}]
     assert services.details("sync.conflict", "Alice") == [{"field": "password", "kept": winner}]
     assert services.authme.login("Alice", password)
     assert services.sync().conflicts == []
@@ -363,8 +364,8 @@ def test_authme_being_away_is_an_error_in_the_report_and_one_warning(
     with Away(services.table):
         for _again in range(3):
             report = services.sync()
-            assert [error["username"] for error in report.errors] == [None]
-            assert "is busy" in report.errors[0]["error"]
+            assert [error.username for error in report.errors] == [None]
+            assert "is busy" in report.errors[0].error
     services.sync()
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
@@ -434,7 +435,7 @@ def test_a_long_run_rests_while_requests_wait(
         for _page in range(6):
             pass_time(page)
             assert may_go_on()
-        return SyncReport(clock())
+        return SyncReport(started_at=clock())
 
     def answer_soon(callback: Callable[[], None]) -> None:
         pass_time(answer)

@@ -68,7 +68,7 @@ def test_who_could_not_be_adopted_is_adopted_although_nobody_wrote_into_the_file
     services.authme.register("Dave", "daves-password")
     with monkeypatch.context() as patched:
         patched.setattr("regsvc.sync.bulk_actions.adopt_each", failing)
-        assert [error["username"] for error in services.sync().errors] == ["dave"]
+        assert [error.username for error in services.sync().errors] == ["dave"]
     assert services.sync().adopted == 1
 
 

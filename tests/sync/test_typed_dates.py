@@ -65,7 +65,7 @@ def test_a_ban_until_no_date_is_a_permanent_one_and_told_once(
     with caplog.at_level(logging.WARNING, "regsvc.sync.run"):
         first = services.sync()
         services.sync()
-    assert [error["username"] for error in first.errors] == ["alice"]
+    assert [error.username for error in first.errors] == ["alice"]
     assert [line for line in caplog.messages if "ban_expires_at of Alice is '" in line] == caplog.messages
     assert len(caplog.messages) == 1
     assert [entry.operator for entry in services.audits("sync.edit_refused", "Alice")] == ["sql"]
@@ -92,7 +92,7 @@ def test_each_date_concerns_its_own_row_alone(services: ServiceHarness) -> None:
         type_date(services.ours, column, "1 June", "alice")
     services.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE username_key = 'bob'")
     report = services.sync()
-    assert [error["username"] for error in report.errors] == ["alice"] * len(DATES)
+    assert [error.username for error in report.errors] == ["alice"] * len(DATES)
     assert report.locked == 1
     services.decide("ban", "Alice")
     assert services.is_locked("alice")

@@ -7,11 +7,11 @@ import pytest
 from regsvc.core.errors import UsernameTaken
 from regsvc.users.signals import RejectionFields
 from regsvc.users.user_list import UserList
-from regsvc.users.user_query import UserQuery
+from regsvc.users.user_query import UsersQuery
 from tests.support.manual_clock import ManualClock
 from tests.support.services import ServiceHarness
 
-QUEUE = UserQuery(status="pending")
+QUEUE = UsersQuery(status="pending")
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_other_decisions_are_no_rejections(services: ServiceHarness, users: User
 
 def test_only_who_waits_is_told_of(services: ServiceHarness, users: UserList) -> None:
     reject(services, "Alice")
-    [entry] = users.list_users(UserQuery()).entries
+    [entry] = users.list_users(UsersQuery()).entries
     assert entry.rejections is None
 
 

@@ -22,7 +22,7 @@ from regsvc.users.notes import Notes
 from regsvc.users.signals import FindAccounts, SignalFields, copy_addresses, find_nothing
 from regsvc.users.user_details import list_history
 from regsvc.users.user_list import UserList
-from regsvc.users.user_query import UserQuery
+from regsvc.users.user_query import UsersQuery
 from tests.support.database_fixtures import MakeUser, insert_whole
 from tests.support.manual_clock import ManualClock
 from tests.support.statements import recorded_statements
@@ -47,7 +47,7 @@ def arrive(make_user: MakeUser) -> Arrive:
 
 def queue(find_accounts: FindAccounts = find_nothing) -> dict[str, tuple[SignalFields, ...]]:
     users = UserList(lambda name: False, Gates(True, lambda: False), find_accounts)
-    return {entry.username: entry.signals for entry in users.list_users(UserQuery(status="pending")).entries}
+    return {entry.username: entry.signals for entry in users.list_users(UsersQuery(status="pending")).entries}
 
 
 def told() -> dict[str, list[tuple[str, int, list[str]]]]:
@@ -208,7 +208,7 @@ def test_addresses_that_are_not_proven(arrive: Arrive) -> None:
     arrive("Bob", email="bob@example.org", is_email_verified=False)
     assert told() == {"Alice": [("no_email", 0, [])], "Bob": [("unproven_email", 0, [])]}
     users = UserList(lambda name: False, Gates(True, lambda: False), requires_code=lambda: False)
-    assert not any(entry.signals for entry in users.list_users(UserQuery(status="pending")).entries)
+    assert not any(entry.signals for entry in users.list_users(UsersQuery(status="pending")).entries)
 
 
 def answered(user: User, seconds: int | None, clock: ManualClock) -> None:
@@ -327,7 +327,7 @@ def test_addresses_of_the_game_are_copied(arrive: Arrive, clock: ManualClock) ->
 
 def names(**query: Any) -> list[str]:
     users = UserList(lambda name: False, Gates(True, lambda: False))
-    return [entry.username for entry in users.list_users(UserQuery(status="pending", **query)).entries]
+    return [entry.username for entry in users.list_users(UsersQuery(status="pending", **query)).entries]
 
 
 def test_filters_and_orders(arrive: Arrive, clock: ManualClock) -> None:
@@ -359,7 +359,7 @@ def test_pages_of_an_order_by_score_and_of_signals(arrive: Arrive, clock: Manual
     for options in ({"sort": "score"}, {"has_signal": True}):
         found, after = list[str](), None
         while True:
-            page = users.list_users(UserQuery(status="pending", size=3, after=after, **options))
+            page = users.list_users(UsersQuery(status="pending", size=3, after=after, **options))
             found += [entry.username for entry in page.entries]
             after = page.next_cursor
             if after is None:
@@ -372,7 +372,7 @@ def test_they_are_those_of_the_queue_alone(arrive: Arrive, field: str) -> None:
     values: dict[str, Any] = {"sort": "score", "platform": "java", "language": "en", "waiting_for": "review"}
     users = UserList(lambda name: False, Gates(True, lambda: False))
     with pytest.raises(InvalidField) as refused:
-        users.list_users(UserQuery(**{field: values.get(field, True)}))
+        users.list_users(UsersQuery(**{field: values.get(field, True)}))
     assert refused.value.field == field
 
 

@@ -12,10 +12,11 @@ from peewee import Database
 from regsvc.core.errors import InvalidField
 from regsvc.database import bulk
 from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, PENDING, REMOVE, TAKEN_OFF, Allowed, SyncRecord, User
+from regsvc.http.messages import Pagination, make_pagination
 from regsvc.users import user_list
 from regsvc.users.gates import HELD_BACK, UUID_IN_DOUBT, Gates
 from regsvc.users.user_list import UserList, UserPage
-from regsvc.users.user_query import UserQuery
+from regsvc.users.user_query import UsersQuery
 from tests.support.database_fixtures import MakeUser
 from tests.support.manual_clock import ManualClock
 
@@ -52,24 +53,25 @@ def names(page: UserPage) -> list[str]:
 
 def walk(users: UserList, **query: Any) -> Iterator[UserPage]:
     """The first page, and all that its cursors lead to."""
-    page = users.list_users(UserQuery(**query))
+    page = users.list_users(UsersQuery(**query))
     yield page
     while page.next_cursor is not None:
-        page = users.list_users(UserQuery(**query, after=page.next_cursor))
+        page = users.list_users(UsersQuery(**query, after=page.next_cursor))
         yield page
 
 
 def test_nobody_is_an_empty_list(users: UserList) -> None:
-    page = users.list_users(UserQuery())
-    assert (page.entries, page.total, page.total_pages) == ((), 0, 0)
-    assert (page.page, page.has_next, page.has_prev, page.next_cursor) == (1, False, False, None)
+    page = users.list_users(UsersQuery())
+    assert (page.entries, page.next_cursor) == ((), None)
+    assert page.pagination == make_pagination(1, 20, 0, has_next=False)
+    assert (page.pagination.total_pages, page.pagination.has_prev) == (0, False)
 
 
 def test_the_newest_come_first_twenty_at_a_time(users: UserList, make_user: MakeUser) -> None:
     for number in range(21):
         make_user(f"Player{number}")
-    page = users.list_users(UserQuery())
-    assert len(page.entries) == page.size == 20
+    page = users.list_users(UsersQuery())
+    assert len(page.entries) == page.pagination.page_size == 20
     assert names(page)[0] == "Player20"
 
 
@@ -77,27 +79,31 @@ def test_the_newest_come_first_twenty_at_a_time(users: UserList, make_user: Make
     ("sort", "expected"), [("newest", [*reversed(NAMES)]), ("oldest", [*NAMES]), ("name", [*NAMES])]
 )
 def test_numbered_pages_show_everybody_once(
-    users: UserList, everybody: list[User], sort: str, expected: list[str]
+    users: UserList, everybody: list[User], sort: Any, expected: list[str]
 ) -> None:
     for size in (1, 2, 3, 7, 100):
         pages = []
         for number in range(1, 9):
-            page = users.list_users(UserQuery(page=number, size=size, sort=sort))
-            assert (page.page, page.size, page.total) == (number, size, 7)
-            assert page.has_prev == (number > 1)
-            assert page.has_next == (number * size < 7)
-            assert page.total_pages == -(-7 // size)
+            page = users.list_users(UsersQuery(page=number, size=size, sort=sort))
+            assert page.pagination == Pagination(
+                current_page=number,
+                page_size=size,
+                total_count=7,
+                total_pages=-(-7 // size),
+                has_next=number * size < 7,
+                has_prev=number > 1,
+            )
             pages += names(page)
         assert pages == expected
 
 
 @pytest.mark.parametrize("sort", ["newest", "oldest", "name"])
-def test_cursors_lead_to_everybody_once(users: UserList, everybody: list[User], sort: str) -> None:
+def test_cursors_lead_to_everybody_once(users: UserList, everybody: list[User], sort: Any) -> None:
     pages = list(walk(users, sort=sort, size=3))
 
     assert [len(page.entries) for page in pages] == [3, 3, 1]
-    assert [name for page in pages for name in names(page)] == names(users.list_users(UserQuery(sort=sort, size=100)))
-    assert [(page.page, page.has_prev, page.has_next) for page in pages] == [
+    assert [name for page in pages for name in names(page)] == names(users.list_users(UsersQuery(sort=sort, size=100)))
+    assert [(page.pagination.current_page, page.pagination.has_prev, page.pagination.has_next) for page in pages] == [
         (1, False, True),
         (None, True, True),
         (None, True, False),
@@ -108,7 +114,7 @@ def test_cursors_lead_to_everybody_once(users: UserList, everybody: list[User], 
 @pytest.mark.parametrize("status", ["all", APPROVED, PENDING])
 @pytest.mark.parametrize("plugin", ["all", "pending"])
 def test_who_registered_first_is_the_oldest_whenever_they_came_here(
-    users: UserList, everybody: list[User], clock: ManualClock, status: str, plugin: str
+    users: UserList, everybody: list[User], clock: ManualClock, status: Any, plugin: Any
 ) -> None:
     """Grace and Frank have played for years; Bob to Dave were imported at one moment."""
     if status == PENDING:
@@ -120,26 +126,26 @@ def test_who_registered_first_is_the_oldest_whenever_they_came_here(
         for size in (1, 2, 100):
             pages = walk(users, status=status, plugin=plugin, sort=sort, size=size)
             assert [name for page in pages for name in names(page)] == names_in_order
-            numbered = [UserQuery(status=status, plugin=plugin, sort=sort, size=size, page=it) for it in range(1, 8)]
+            numbered = [UsersQuery(status=status, plugin=plugin, sort=sort, size=size, page=it) for it in range(1, 8)]  # type: ignore[arg-type]
             assert [name for query in numbered for name in names(users.list_users(query))] == names_in_order
 
 
 def test_names_are_sorted_without_regard_to_case(users: UserList, make_user: MakeUser) -> None:
     for name in ("bob", "Alice", "_x", "Carol"):
         make_user(name)
-    assert names(users.list_users(UserQuery(sort="name"))) == ["_x", "Alice", "bob", "Carol"]
+    assert names(users.list_users(UsersQuery(sort="name"))) == ["_x", "Alice", "bob", "Carol"]
 
 
 def test_a_cursor_outlives_the_row_it_came_from(users: UserList, everybody: list[User]) -> None:
-    first = users.list_users(UserQuery(sort="name", size=3))
+    first = users.list_users(UsersQuery(sort="name", size=3))
     User.delete().where(User.username == "Carol").execute()
-    assert names(users.list_users(UserQuery(sort="name", size=2, after=first.next_cursor))) == ["Dave", "Eve"]
+    assert names(users.list_users(UsersQuery(sort="name", size=2, after=first.next_cursor))) == ["Dave", "Eve"]
 
 
 def test_a_page_past_the_end_is_empty(users: UserList, everybody: list[User]) -> None:
     for number in (8, 10**30):
-        page = users.list_users(UserQuery(page=number, size=1))
-        assert (page.entries, page.total, page.has_next, page.has_prev) == ((), 7, False, True)
+        page = users.list_users(UsersQuery(page=number, size=1))
+        assert (page.entries, page.pagination) == ((), make_pagination(number, 1, 7, has_next=False))
 
 
 # --- Filters ---
@@ -149,11 +155,11 @@ def test_the_review_queue_is_oldest_first_and_whole(users: UserList, make_user: 
     for number in range(25):
         make_user(f"Player{number}", status=APPROVED if number % 5 == 0 else PENDING)
 
-    queue = users.list_users(UserQuery(status="pending"))
+    queue = users.list_users(UsersQuery(status="pending"))
 
-    assert (queue.size, queue.total) == (100, 20)
+    assert (queue.pagination.page_size, queue.pagination.total_count) == (100, 20)
     assert names(queue)[:2] == ["Player1", "Player2"]
-    assert names(users.list_users(UserQuery(status="pending", sort="newest", size=1))) == ["Player24"]
+    assert names(users.list_users(UsersQuery(status="pending", sort="newest", size=1))) == ["Player24"]
 
 
 @pytest.mark.parametrize(
@@ -188,10 +194,10 @@ def test_the_search_is_literal_and_knows_no_case(
     make_user("back", email='"b\\s"@c.example')
     make_user("Zoë", email=None)
 
-    page = users.list_users(UserQuery(search=search, sort="oldest"))
+    page = users.list_users(UsersQuery(search=search, sort="oldest"))
 
     assert sorted(names(page)) == sorted(found)
-    assert page.total == len(found)
+    assert page.pagination.total_count == len(found)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +218,7 @@ def test_applicants_are_found_by_the_address_they_registered_from(
     addresses = {"Alice": "10.9.9.9", "Bob": "10.9.9.9", "Carol": "10.9.9.99", "Dave": "2001:db8::1", "v10": None}
     for name, address in addresses.items():
         make_user(name, email=None, registration_ip=address)
-    assert names(users.list_users(UserQuery(search=search, sort="name"))) == found
+    assert names(users.list_users(UsersQuery(search=search, sort="name"))) == found
 
 
 @pytest.mark.every_database
@@ -231,13 +237,13 @@ def test_who_waits_for_the_team_comes_before_who_has_to_answer(
             cursors = list(walk(users, status="pending", sort=sort, size=size))
             assert [name for page in cursors for name in names(page)] == expected, sort
             numbers = range(1, -(-7 // size) + 1)
-            pages = [users.list_users(UserQuery(status="pending", sort=sort, size=size, page=it)) for it in numbers]
+            pages = [users.list_users(UsersQuery(status="pending", sort=sort, size=size, page=it)) for it in numbers]
             assert [name for page in pages for name in names(page)] == expected, sort
         searched = walk(users, status="pending", sort=sort, search="example", size=2)
         assert [name for page in searched for name in names(page)] == expected, sort
     for waiting_for, waiting in (("review", ours), ("applicant", theirs)):
-        page = users.list_users(UserQuery(status="pending", waiting_for=waiting_for))  # type: ignore[arg-type]
-        assert (names(page), page.total) == (waiting, len(waiting))
+        page = users.list_users(UsersQuery(status="pending", waiting_for=waiting_for))  # type: ignore[arg-type]
+        assert (names(page), page.pagination.total_count) == (waiting, len(waiting))
         assert {entry.waiting_for for entry in page.entries} == {waiting_for}
 
 
@@ -248,7 +254,7 @@ def test_filters_hold_along_the_cursors(users: UserList, make_user: MakeUser) ->
     pages = list(walk(users, search="even", status="approved", sort="oldest", size=2))
 
     assert [name for page in pages for name in names(page)] == ["even2", "even4", "even8", "even10"]
-    assert {page.total for page in pages} == {4}
+    assert {page.pagination.total_count for page in pages} == {4}
 
 
 def test_it_filters_by_the_state_of_the_player(
@@ -258,9 +264,9 @@ def test_it_filters_by_the_state_of_the_player(
     make_player("Bob", "conflict")
     make_player("Carol", "pending")
 
-    def found(plugin: str) -> list[str]:
-        page = users.list_users(UserQuery(plugin=plugin, sort="name"))
-        assert page.total == len(page.entries)
+    def found(plugin: Any) -> list[str]:
+        page = users.list_users(UsersQuery(plugin=plugin, sort="name"))
+        assert page.pagination.total_count == len(page.entries)
         assert {entry.plugin for entry in page.entries} <= {plugin}
         return names(page)
 
@@ -285,16 +291,17 @@ def test_it_filters_by_the_state_on_the_allowlist(
     User.update(status=PENDING).where(User.username == "Alice").execute()
     User.update(status=BANNED).where(User.username_key == "bob").execute()
     users = UserList(lambda name: False, gates)
-    shown = {entry.username: entry.allowlist for entry in users.list_users(UserQuery(size=50)).entries}
+    shown = {entry.username: entry.allowlist for entry in users.list_users(UsersQuery(size=50)).entries}
     assert {shown[name] for name in ("Alice", "Bob")} == {"absent"}
     for state in ("listed", "removed", "conflict", "absent"):
         expected = sorted(name for name, is_so in shown.items() if is_so == state)
-        assert sorted(names(users.list_users(UserQuery(allowlist=state, size=50)))) == expected
+        assert sorted(names(users.list_users(UsersQuery(allowlist=state, size=50)))) == expected  # type: ignore[arg-type]
     with_record = sorted(name for name, is_so in shown.items() if is_so == "waiting" and name not in NAMES)
-    assert names(users.list_users(UserQuery(allowlist="waiting", size=50, sort="name"))) == with_record
-    assert names(users.list_users(UserQuery(allowlist="absent", status=BANNED))) == ["Bob"]
-    assert users.list_users(UserQuery(allowlist="off")).total == 0
-    assert UserList(lambda name: False, Gates(True, lambda: False)).list_users(UserQuery(allowlist="off")).total == 19
+    assert names(users.list_users(UsersQuery(allowlist="waiting", size=50, sort="name"))) == with_record
+    assert names(users.list_users(UsersQuery(allowlist="absent", status=BANNED))) == ["Bob"]
+    assert users.list_users(UsersQuery(allowlist="off")).pagination.total_count == 0
+    without_list = UserList(lambda name: False, Gates(True, lambda: False))
+    assert without_list.list_users(UsersQuery(allowlist="off")).pagination.total_count == 19
 
 
 def test_with_the_bridge_off_every_player_is_off(
@@ -303,11 +310,11 @@ def test_with_the_bridge_off_every_player_is_off(
     make_player("Alice", "synced")
     users = UserList(lambda name: False, Gates(False, lambda: False))
 
-    entries = users.list_users(UserQuery(plugin="off")).entries
+    entries = users.list_users(UsersQuery(plugin="off")).entries
 
     assert len(entries) == 7
     assert {(entry.plugin, entry.plugin_since) for entry in entries} == {("off", None)}
-    assert users.list_users(UserQuery(plugin="synced")).total == 0
+    assert users.list_users(UsersQuery(plugin="synced")).pagination.total_count == 0
 
 
 # --- What is asked for wrongly ---
@@ -359,14 +366,14 @@ def test_with_the_bridge_off_every_player_is_off(
 def test_it_names_the_parameter_that_is_wrong(clock: ManualClock, field: str, value: object) -> None:
     users = UserList(lambda name: False, Gates(True, lambda: False))
     with pytest.raises(InvalidField) as refused:
-        users.list_users(UserQuery(**{field: value}))  # type: ignore[arg-type]
+        users.list_users(UsersQuery(**{field: value}))  # type: ignore[arg-type]
     assert refused.value.field == field
 
 
 def test_a_cursor_and_a_number_exclude_each_other(users: UserList, everybody: list[User]) -> None:
-    cursor = users.list_users(UserQuery(size=2)).next_cursor
+    cursor = users.list_users(UsersQuery(size=2)).next_cursor
     with pytest.raises(InvalidField) as refused:
-        users.list_users(UserQuery(after=cursor, page=1))
+        users.list_users(UsersQuery(after=cursor, page=1))
     assert refused.value.field == "after"
 
 
@@ -382,26 +389,26 @@ def test_counting_ends_but_pages_do_not(
     make_player: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
     search: str,
-    plugin: str,
-    sort: str,
+    plugin: Any,
+    sort: Any,
 ) -> None:
     if plugin == "synced":
         for name in NAMES:
             make_player(name, "synced")
     query: dict[str, Any] = {"search": search, "plugin": plugin, "sort": sort, "size": 2}
     expected = [*NAMES] if sort != "newest" else [*reversed(NAMES)]
-    assert {page.total for page in walk(users, **query)} == {7}
+    assert {page.pagination.total_count for page in walk(users, **query)} == {7}
 
     for module in (user_list, bulk):
         monkeypatch.setattr(module, "MAX_COUNT", 3)
 
     cursors = list(walk(users, **query))
     assert [name for page in cursors for name in names(page)] == expected
-    assert {(page.total, page.total_pages) for page in cursors} == {(None, None)}
-    pages = [users.list_users(UserQuery(**query, page=number)) for number in range(1, 6)]
+    assert {(page.pagination.total_count, page.pagination.total_pages) for page in cursors} == {(None, None)}
+    pages = [users.list_users(UsersQuery(**query, page=number)) for number in range(1, 6)]
     assert [name for page in pages for name in names(page)] == expected
-    assert [page.has_next for page in pages] == [True, True, True, False, False]
-    assert {page.total for page in pages} == {None}
+    assert [page.pagination.has_next for page in pages] == [True, True, True, False, False]
+    assert {page.pagination.total_count for page in pages} == {None}
 
 
 def test_fewer_are_counted_where_each_is_looked_up(
@@ -409,35 +416,35 @@ def test_fewer_are_counted_where_each_is_looked_up(
 ) -> None:
     for name in NAMES:
         make_player(name, "synced")
-    both = UserQuery(plugin="synced", status="approved")
+    both = UsersQuery(plugin="synced", status="approved")
     monkeypatch.setattr(user_list, "MAX_COUNT", 3)
-    assert users.list_users(both).total == 7
+    assert users.list_users(both).pagination.total_count == 7
 
     monkeypatch.setattr(user_list, "_MAX_OF_TWO", 6)
     page = users.list_users(both)
-    assert (names(page), page.total) == ([*reversed(NAMES)], None)
+    assert (names(page), page.pagination.total_count) == ([*reversed(NAMES)], None)
 
 
 @pytest.mark.parametrize("sort", ["newest", "oldest", "name"])
-def test_a_search_for_few_tells_how_many(users: UserList, everybody: list[User], sort: str) -> None:
+def test_a_search_for_few_tells_how_many(users: UserList, everybody: list[User], sort: Any) -> None:
     def found(number: int) -> tuple[int, int | None, bool]:
-        page = users.list_users(UserQuery(search="a", status="approved", sort=sort, size=2, page=number))
-        return len(page.entries), page.total, page.has_next
+        page = users.list_users(UsersQuery(search="a", status="approved", sort=sort, size=2, page=number))
+        return len(page.entries), page.pagination.total_count, page.pagination.has_next
 
     assert [found(number) for number in range(1, 5)] == [(2, 7, True), (2, 7, True), (2, 7, True), (1, 7, False)]
 
 
 @pytest.mark.parametrize("plugin", ["all", "synced"])
 def test_a_whole_name_or_address_is_found_without_those_that_contain_it(
-    users: UserList, make_user: MakeUser, make_player: Callable[..., None], plugin: str
+    users: UserList, make_user: MakeUser, make_player: Callable[..., None], plugin: Any
 ) -> None:
     for name in ("Alice", "Alice2", "Malice"):
         make_user(name)
         make_player(name, "synced")
 
     def found(search: str) -> list[str]:
-        page = users.list_users(UserQuery(search=search, match="whole", plugin=plugin))
-        assert page.total == len(page.entries)
+        page = users.list_users(UsersQuery(search=search, match="whole", plugin=plugin))
+        assert page.pagination.total_count == len(page.entries)
         return names(page)
 
     assert found("ALICE") == ["Alice"]

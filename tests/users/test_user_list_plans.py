@@ -13,7 +13,7 @@ from regsvc.database.models import Allowed, StoredQuestionnaire, SyncRecord, Use
 from regsvc.users import user_list
 from regsvc.users.gates import Gates
 from regsvc.users.user_list import UserList
-from regsvc.users.user_query import UserQuery
+from regsvc.users.user_query import UsersQuery
 from tests.support.database_fixtures import insert_whole
 from tests.support.each import assert_each
 from tests.support.manual_clock import ManualClock
@@ -31,7 +31,7 @@ QUEUES: list[dict[str, Any]] = [
     {"has_signal": True},
     {"has_signal": True, "sort": "score"},
     {"below_pass": True},
-    {"platform": "java", "language": "en"},
+    {"platform": "java", "user_language": "en"},
     {"search": "castle"},
     {"search": "castle", "sort": "score"},
     {"search": "castle", "waiting_for": "review", "platform": "java", "sort": "name"},
@@ -131,10 +131,10 @@ def statements_of(crowd: Database, patch: pytest.MonkeyPatch, query: dict[str, A
 
     with patch.context() as patched:
         patched.setattr(crowd, "execute_sql", record)
-        cursor = users.list_users(UserQuery(**query, size=3)).next_cursor
+        cursor = users.list_users(UsersQuery(**query, size=3)).next_cursor
         pages = [[*statements]]
         if cursor is not None and not {"page", "after"} & query.keys():
-            users.list_users(UserQuery(**query, size=3, after=cursor))
+            users.list_users(UsersQuery(**query, size=3, after=cursor))
             pages.append(statements[len(pages[0]) :])
     assert all(pages)
     return pages
@@ -178,7 +178,7 @@ def test_a_cursor_is_found_in_the_index(crowd: Database, monkeypatch: pytest.Mon
     users = UserList(lambda name: False, Gates(True, lambda: True))
 
     def check(query: dict[str, Any]) -> None:
-        cursor = users.list_users(UserQuery(**query, size=3, page=550)).next_cursor
+        cursor = users.list_users(UsersQuery(**query, size=3, page=550)).next_cursor
         [*_counts, (sql, parameters)] = statements_of(crowd, monkeypatch, query | {"after": cursor})[0]
         plan = str(crowd.execute_sql(f"{explain} {sql}", parameters).fetchall())
         assert re.search(r"created_at[<>]\?|'range', '[^']*', 'regsvc_user_(status_)?time'", plan), plan

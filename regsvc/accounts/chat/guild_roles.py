@@ -36,7 +36,7 @@ from regsvc.core.units import RateLimit
 from regsvc.database.audit import SYNC
 from regsvc.database.engine import Worker
 from regsvc.database.lease import TaskLease
-from regsvc.database.models import APPROVED, ChatLink, User
+from regsvc.database.models import APPROVED, IS_MEMBER, ChatLink, User
 from regsvc.http.messages import Reply
 from regsvc.http.route import USER, Routes
 from regsvc.users.gates import ROLES_EVERY
@@ -347,9 +347,8 @@ class GuildRoles:
         self._failed = {link: at for link, at in self._failed.items() if timedelta() <= now - at < _AGAIN}
         seen, missed = ChatLink.roles_seen_at, ChatLink.roles_missed_at
         is_due = seen.is_null() | (seen <= now - ROLES_EVERY) | (seen > now)
-        is_member = (User.status == APPROVED) & User.ended_because.is_null()
         is_noted = User.lapse.is_null(False) & (User.lapse == "role")
-        is_due |= missed.is_null(False) & (seen <= now - _AGAIN) & is_member & ~is_noted
+        is_due |= missed.is_null(False) & (seen <= now - _AGAIN) & IS_MEMBER & ~is_noted
         is_ours = (ChatLink.platform == "discord") & ChatLink.id.not_in(list(self._failed))
         is_released = ChatLink.user.is_null() & missed.is_null(False)
         is_ours &= (User.id.is_null(False) | is_released) if self.guild.given else (User.status == APPROVED)
@@ -405,7 +404,7 @@ class GuildRoles:
     def _set_lapse(self, user: User, at: datetime | None, lapse: str | None) -> None:
         # its own `changed_at`: nothing changes that a sync run would have to look at before it is due
         noted: Any = User.update(lapses_at=at, lapse=lapse, changed_at=User.changed_at)
-        noted.where(User.id == user.id, User.status == APPROVED, User.ended_because.is_null()).execute()
+        noted.where(User.id == user.id, IS_MEMBER).execute()
 
 
 class MembershipLookReply(Reply, frozen=True, kw_only=True):

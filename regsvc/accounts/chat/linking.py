@@ -20,7 +20,7 @@ from peewee import Database
 from regsvc.accounts.chat.provider import REQUEST_TIMEOUT, AuthorizationRequests, ChatProvider, Initiator, new_secret
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker
 from regsvc.auth.rate_limits import MemoryLimits, client_checks
-from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof, VerificationCodes
+from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof, CodeProof, VerificationCodes
 from regsvc.core import errors
 from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.clock import epoch_ms
@@ -45,7 +45,7 @@ from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import BANNED, ChatRequest, User, Verification
-from regsvc.http.messages import CodeProof, MessageReply, NameQuery, Password, Reply, to_reply
+from regsvc.http.messages import MessageReply, NameQuery, Password, Reply, to_reply
 from regsvc.http.route import ACCESS_TOKEN, LINK_COOKIE, LINK_COOKIE_NAME, LINK_TOKEN, LINK_TOKEN_HEADER, PUBLIC, Routes
 from regsvc.users.chat_links import CLAIM_TIMEOUT, ChatAccount, ChatLinks
 

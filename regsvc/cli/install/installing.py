@@ -162,9 +162,10 @@ def install(args: argparse.Namespace) -> int:
         print(f"prepared in {root}; nothing was checked or started there: run `companion install` there")
         return 0
     is_changed = is_changed or old is None or old.unfinished is not None
-    status, is_finished = _check_and_start(
-        settings, program, terminal, record, is_changed=is_changed, may_start=not args.no_start
-    )
+    may_start = not args.no_start
+    status, is_finished = _start(settings, program, terminal, record, is_changed=is_changed, may_start=may_start)
+    if steps := list_steps(settings):
+        print("Left for you:", *(f"  {step}" for step in steps), sep="\n")
     if is_finished and record.unfinished is not None:
         record.unfinished = None
         tree.write(Target(places.record_file, 0o644, content=record_text(record)))
@@ -269,26 +270,6 @@ def _find_own_id(tree: Tree, settings: Settings) -> str | None:
         return None if state is None else (read_home(state) or {}).get("installation_id")
 
 
-def _check_and_start(
-    settings: Settings,
-    program: list[str],
-    terminal: Terminal | None,
-    record: InstallRecord,
-    *,
-    is_changed: bool,
-    may_start: bool,
-) -> tuple[int, bool]:
-    """Check what was installed, start it, and say what is left to do.
-
-    Returns the exit status, and whether everything runs as it was chosen.
-    """
-    outcome = _start(settings, program, terminal, record, is_changed=is_changed, may_start=may_start)
-    if steps := list_steps(settings):
-        print("Left for you:")
-        print("\n".join(f"  {step}" for step in steps))
-    return outcome
-
-
 def _start(
     settings: Settings,
     program: list[str],
@@ -298,6 +279,10 @@ def _start(
     is_changed: bool,
     may_start: bool,
 ) -> tuple[int, bool]:
+    """Check what was installed, and start it.
+
+    Returns the exit status, and whether everything runs as it was chosen.
+    """
     config, unit = settings.places.config_file, settings.places.unit
     print(f"\ncompanion doctor --config {config}:", flush=True)
     is_broken = run_companion(program, "doctor", "--config", str(config)).returncode == _DOCTOR_BROKEN

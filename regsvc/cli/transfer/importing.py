@@ -60,6 +60,7 @@ _COUNTED: Final = frozenset({EMAIL_LOST, CHAT_LOST, PASSWORD_LOST})
 """Codes of which a handover tells the number only."""
 DUPLICATE_NAME: Final = "duplicate_name"
 NOT_BANNED_HERE: Final = "not_banned_here"
+NOT_ENDED_HERE: Final = "not_ended_here"
 OUTCOMES: Final = ("imported", "matched", "skipped", "updated", "refused")
 ImportReport = Counter[str]
 """Number of records by outcome (`OUTCOMES`), and of users by what was imported of them, or was not."""
@@ -284,6 +285,9 @@ class Importer:
                 decided.skipped += 1
                 if user.row.status == BANNED and (known is None or known.status != BANNED):
                     decided.noted.append(RefusedRecord(user.row.line, user.row.username, NOT_BANNED_HERE))
+                is_member = user.row.status == APPROVED and (known is None or known.access == APPROVED)
+                if is_member and _membership(user.row, self._now())["ended_because"] is not None:
+                    decided.noted.append(RefusedRecord(user.row.line, user.row.username, NOT_ENDED_HERE))
         else:
             if self._players.find_colliding(user.key) is not None:
                 raise RecordError("username_taken")
@@ -337,8 +341,7 @@ class Importer:
         self._reconciler.record_registrations(ids)
         moment = self._now()
         has_ended = {user.key for user in users if _membership(user.row, moment)["ended_because"] is not None}
-        approved = [user.key for user in users if user.row.status == APPROVED and user.stored is not None]
-        playing = [key for key in approved if key not in has_ended]
+        playing = [it.key for it in users if it.row.status == APPROVED and it.stored and it.key not in has_ended]
         accounts = self._reconciler.loader.load_for_update(playing) if playing else []
         self._reconciler.record([(account, self._reconciler.request_row(account)) for account in accounts])
         self._record(users)
@@ -515,6 +518,7 @@ _REFUSALS: Final = {
     "not_a_record": "the record is not an object, or a line with other fields than the header",
     DUPLICATE_NAME: "another record has the same name",
     NOT_BANNED_HERE: "the record bans a player who is here already and is not banned here",
+    NOT_ENDED_HERE: "the record's membership has ended, of a player who is here already and may play",
     NO_STATUS: "the record has no status, so the user waits for a decision",
 }
 STANDARD_INPUT: Final = "-"

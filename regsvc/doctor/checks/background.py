@@ -226,9 +226,9 @@ def registrations_are_used_up(facts: Facts) -> Iterator[Sentence]:
 @check(
     "sync.braked",
     Severity.RISKY,
-    means="The sync would add, remove, lock or change so many players at once that it waits for confirmation.",
-    why="Either the changes are intended, or AuthMe’s table, or the game’s allowlist, has been replaced or damaged. "
-    "Only you can tell which.",
+    means="The sync would change so many players, or end memberships so late, that it waits for confirmation.",
+    why="Either the changes are intended, or AuthMe’s table, or the game’s allowlist, has been replaced or damaged, or "
+    "the clock is wrong. Only you can tell which.",
     do="Check companion sync --plan, which names them and says what to do if it is meant, and if it is not.",
     where=FixLocation(Source.OURS, "[sync] max_changes"),
 )
@@ -243,9 +243,9 @@ def changes_are_held_back(facts: Facts) -> Iterator[Symptom]:
         known = facts.own_tables.held_back if is_table_held_back or not listed else {}
         held_back = HeldBack(**{name: known.get(name, 0) for name in HeldBack().counts()})
         restores_players = facts.config.sync.on_player_removed == "restore"
-        advice = advise_on_held_back(held_back, restores_players=restores_players)
+        advice, why = advise_on_held_back(held_back, restores_players=restores_players), held_back.why()
         yield Symptom(
-            Sentence("The sync holds back {changes}: too many at once.", changes=describe_held_back(held_back, listed)),
+            Sentence("The sync holds back {changes}: {why}.", changes=describe_held_back(held_back, listed), why=why),
             do=Sentence("{advice} companion sync --plan names them.", advice=advice),
         )
 

@@ -79,7 +79,7 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "email_changed": frozenset({"username", "days"}),
     "membership_ended": frozenset({"username", "why"}),
     "membership_ending": frozenset({"username", "why", "until"}),
-    "membership_renewed": frozenset({"username", "until"}),
+    "membership_renewed": frozenset({"username", "standing", "until"}),
     "digest": frozenset({"count", "names", "more"}),
     "registration_paused": frozenset({"count", "names", "more"}),
     "mail_test": frozenset(),
@@ -460,6 +460,8 @@ class MailRenderer:
     application_tokens: ApplicationTokens
     find_reapply_at: Callable[[Review], datetime | None]
     """Returns when the name of a rejected registration is free again; None if it already is."""
+    find_standing: Callable[[User], str]
+    """Returns what the user may do in the game as it is now, as a key of `[undone]`."""
 
     @cached_property
     def _from(self) -> Address:
@@ -562,7 +564,8 @@ class MailRenderer:
         ends_at = user.lapses_at if because in ("idle", "role") else user.member_until
         until = None if ends_at is None else self._moment(ends_at, mail)
         why = None if because is None else self.translations.text(f"membership.{because}", language)
-        return _Content({"username": user.username, "why": why, "until": until})
+        standing = self._standing(self.find_standing(user), mail)
+        return _Content({"username": user.username, "why": why, "until": until, "standing": standing})
 
     def _asked(self, mail: OutboxEntry) -> _Content:
         """Render a question; once it is answered, or the application decided, it is pointless."""
@@ -603,9 +606,14 @@ class MailRenderer:
         """Render a decision from its review, which stays even if the user is gone by now."""
         review = _get_review(mail)
         until = None if review.ban_expires_at is None else self._moment(review.ban_expires_at, mail)
-        key, language = f"undone.{review.status_after or REJECTED}", self.translations.offered_for(mail.language)
+        key = review.status_after or REJECTED
+        if key == APPROVED and mail.template == "decision_undone":
+            key = self.find_standing(_get_user(mail))
         values = {"username": review.username, "reason": self._reason(mail, review), "until": until}
-        return _Content({**values, "standing": self.translations.text(key, language)})
+        return _Content({**values, "standing": self._standing(key, mail)})
+
+    def _standing(self, key: str, mail: OutboxEntry) -> str:
+        return self.translations.text(f"undone.{key}", self.translations.offered_for(mail.language))
 
     def _rejected(self, mail: OutboxEntry) -> _Content:
         review = _get_review(mail)

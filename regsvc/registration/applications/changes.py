@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from peewee import Database
 
 from regsvc.accounts.captcha import CAPTCHA_REFUSALS, CaptchaProof, CaptchaProtectedRequest, Captchas
-from regsvc.auth.derived_secrets import ApplicationTokens
+from regsvc.auth.derived_secrets import ApplicationToken, ApplicationTokens
 from regsvc.auth.rate_limits import DurableLimits, LimitCheck
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
@@ -33,7 +33,7 @@ from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import PENDING, User
-from regsvc.http.messages import ApplicationToken, Email, Reply
+from regsvc.http.messages import Email, Reply
 from regsvc.http.route import APPLICATION_TOKEN, PUBLIC, Routes
 from regsvc.notifications.mail.queue import MailLimits
 from regsvc.notifications.webhook import WebhookQueue

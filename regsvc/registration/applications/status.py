@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from msgspec import UNSET, Meta, UnsetType, structs
 from peewee import Case, fn
 
-from regsvc.auth.derived_secrets import ApplicationTokens
+from regsvc.auth.derived_secrets import ApplicationToken, ApplicationTokens
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.addresses import Caller, public_game_address
@@ -31,31 +31,20 @@ from regsvc.database.audit import AUTOMATIC, SYNC
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, AWAITS_REVIEW, ENDED, IS_ASKED, PENDING, Review, SyncRecord, User
 from regsvc.http.live_streams import EVENT_STREAM, LiveStream, LiveStreams, send_events
-from regsvc.http.messages import (
-    ANSWER_BY,
-    HAS_ENDED,
-    ApplicationToken,
-    Count,
-    Email,
-    QuestionId,
-    Reply,
-    Request,
-    Status,
-    WaitingForText,
-    to_reply,
-)
+from regsvc.http.messages import Count, Email, Reply, Request, Status, to_reply
 from regsvc.http.route import APPLICATION_TOKEN, APPLICATION_TOKEN_HEADER, PUBLIC, Routes
-from regsvc.registration.questionnaire.service import OptionId, Questionnaires
+from regsvc.registration.questionnaire.service import OptionId, QuestionId, Questionnaires
 from regsvc.runtime.event_streams import HEARTBEAT, PREAMBLE, encode_event
 from regsvc.runtime.game_status import GameServers
 from regsvc.runtime.join_facts import OwnWhyReply, WhyNot, explain_to_player
 from regsvc.users.gates import access_of
-from regsvc.users.questions import find_questions
+from regsvc.users.membership import HAS_ENDED
+from regsvc.users.questions import ANSWER_BY, AskedFields, find_questions
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import needs_password
-from regsvc.users.user_details import AnsweredQuestion, AskedFields
+from regsvc.users.user_details import AnsweredQuestion
 from regsvc.users.user_list import waiting_for
-from regsvc.users.user_query import count_users, has_membership
+from regsvc.users.user_query import WaitingForText, count_users, has_membership
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call

@@ -23,7 +23,7 @@ from regsvc.accounts.access import AccountAccess
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.auth.entitlement import Principal
 from regsvc.auth.rate_limits import DurableLimits, in_total, limits_of, team_writes
-from regsvc.auth.verification_codes import VerificationCodes, proven_at
+from regsvc.auth.verification_codes import Proof, VerificationCodes, proven_at
 from regsvc.config.sections import QuestionnaireSection
 from regsvc.core import errors
 from regsvc.core.addresses import Caller
@@ -46,7 +46,7 @@ from regsvc.database.audit import Audit
 from regsvc.database.bulk import redate, select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import PENDING, StoredQuestionnaire, User
-from regsvc.http.messages import MessageReply, Points, Proof, QuestionId, Reply, Request
+from regsvc.http.messages import MessageReply, Reply, Request
 from regsvc.http.route import PUBLIC, Routes, SentAs
 from regsvc.registration.questionnaire.questions import (
     Answer,
@@ -457,6 +457,10 @@ class QuestionInputFields(Output, frozen=True, kw_only=True):
 class OptionFields(Output, frozen=True, kw_only=True):
     id: OptionId
     text: Annotated[str, Meta(examples=["I talk to the player."])]
+
+
+QuestionId = Annotated[int, Meta(ge=1, description="The number that the host gave the question.", examples=[1])]
+Points = Annotated[int, Meta(ge=0, examples=[60])]
 
 
 class QuestionFields(Output, frozen=True, kw_only=True):

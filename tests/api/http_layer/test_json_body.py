@@ -14,7 +14,7 @@ from regsvc.core.errors import InvalidField, MalformedBody
 from regsvc.core.shapes import to_datetime
 from regsvc.http.messages import MAX_DEPTH, MAX_VALUES, convert, convert_query, parse_object
 from regsvc.registration.registration import RegisterRequest
-from regsvc.users.user_list import UsersQuery
+from regsvc.users.user_query import UsersQuery
 
 BAN: Any = next(route.request_type for route in decisions.ROUTES if route.answer is decisions.ban)
 APPLICATION = {"username": "Alice", "email": "alice@example.org", "code": "123456"}

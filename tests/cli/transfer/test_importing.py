@@ -12,7 +12,7 @@ from regsvc.cli.command_line import parse
 from regsvc.cli.data import run_data_command
 from regsvc.database.models import OutboxEntry, User
 from regsvc.users.membership import Term
-from tests.support.services import OLIVIA, ServiceHarness
+from tests.support.services import OLIVIA, MakeServices, ServiceHarness
 
 Captured = pytest.CaptureFixture[str]
 
@@ -298,6 +298,24 @@ def test_a_list_that_is_broken_further_down_is_told_with_its_line(
     assert told in err
     assert User.select().count() == 199, "two whole pages, without Bob"
     assert not User.select().where(User.username_key.in_(["alice", "bob"])).exists()
+
+
+def test_who_has_ended_in_the_file_alone_is_named(make_services: MakeServices, file: Path, capsys: Captured) -> None:
+    services = make_services(sync__new_players="approved")
+    for name in ("Alice", "Carol"):
+        services.approved(name)
+    services.authme.register("Bob", "bobs-password", email=None)
+    services.register("Dave")
+    services.ours.execute("UPDATE regsvc_user SET ended_because = 'idle' WHERE username = 'Carol'")
+    services.sync()
+    ended = "".join(f"{name},approved,2020-01-01\n" for name in ("Alice", "Bob", "Carol", "Dave"))
+    file.write_text(f"username,status,member_until\n{ended}Alice2,approved,2020-01-01\n")
+    for arguments in (["--dry-run"], []):
+        run(services, "import", str(file), *arguments)
+        lines = [line.partition(" (")[0] for line in capsys.readouterr().err.splitlines()]
+        assert lines == ["line 2: 'Alice': not_ended_here", "line 3: 'Bob': not_ended_here"]
+    assert services.user("Alice").access == "approved"
+    assert services.user("Alice2").access == "ended"
 
 
 def test_a_file_that_is_not_there_is_explained(services: ServiceHarness, tmp_path: Path, capsys: Captured) -> None:

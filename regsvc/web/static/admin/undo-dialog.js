@@ -77,7 +77,7 @@ export function askUndo({ api }, operator, reload) {
 }
 
 /** @param {UndoReply} reply */
-function renderPlan({ message = "", kept, users, ended, stays }) {
+function renderPlan({ message = "", kept, users, ended, stays, invited, invitedCount: count }) {
   const lines = users.map(({ username, statusBefore, status, roleBefore, role, link, kept: why, keptBy }) => {
     const changes = [
       status && `${labelFor("status", statusBefore ?? "")} → ${labelFor("status", status)}`,
@@ -92,6 +92,7 @@ function renderPlan({ message = "", kept, users, ended, stays }) {
     kept > 0 && make("p", {}, t("undo_kept", { count: kept })),
     renderCounts("undo_ended", ended, (kind) => labelFor("fact", kind)),
     renderCounts("undo_stays", stays, actionName),
+    count > 0 && make("p", {}, t("undo_invited", { count, names: invited.join(", ") })),
     make("ul", { class: "lines" }, lines),
   ];
 }
