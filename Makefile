@@ -37,11 +37,13 @@ test-all: test  ## runs every test on both databases, also those whose subject d
 
 # Hundreds of kills on each kind of database, at moments that are others each time; the seed makes them the same again.
 SEED := $(shell date +%s)
-torture: $(STAMP)  ## kills the companion in the middle of its work, for an hour and a quarter (SEED=1 for the same again)
+torture: $(STAMP)  ## kills the companion in the middle of its work, for an hour and a half (SEED=1 for the same again)
 	@sh tests/install_system_packages.sh
+	@sh tests/cluster/install.sh
 	@echo "SEED=$(SEED)"
 	TMPDIR=$(TEST_TMPDIR) COMPANION_TEST_SEED=$(SEED) COMPANION_TEST_HOURS=120 $(PY) -m pytest $(PYTEST_ARGS) \
 		tests/torture/*.py tests/faults/test_a_long_day.py
+	TMPDIR=$(TEST_TMPDIR) COMPANION_TEST_SEED=$(SEED) COMPANION_TEST_HISTORIES=30 $(PY) -m pytest tests/cluster/histories.py
 	$(SIMULATION) --minutes 60
 
 YEARS ?= 1

@@ -91,8 +91,10 @@ class Logins:
         and only after that `Banned`, `NotOperator` and `TotpSetupRequired`.
         """
         with self.captchas.guard("login", captcha, caller) as is_solved:
-            identity = await self.checker.check_with_totp(name, password, totp, caller, captcha_solved=is_solved)
-            outcome = await self.worker.run(self._complete, identity, audience, caller)
+            outcome = None
+            while outcome is None:  # as long as the limits of attempts allow
+                identity = await self.checker.check_with_totp(name, password, totp, caller, captcha_solved=is_solved)
+                outcome = await self.worker.run(self._complete, identity, audience, caller)
             if isinstance(outcome, Refusal):
                 raise outcome
             return outcome
@@ -103,8 +105,14 @@ class Logins:
             self.sessions.revoke(session.jti)
             self._tally("user.logged_out", session.username, caller)
 
-    def _complete(self, identity: LoginIdentity, audience: Audience | None, caller: Caller) -> LoggedIn | Refusal:
-        """Log in after a right password. A refusal is returned, so that the audit entries about it are committed."""
+    def _complete(
+        self, identity: LoginIdentity, audience: Audience | None, caller: Caller
+    ) -> LoggedIn | Refusal | None:
+        """Log in after a right password. A refusal is returned, so that the audit entries about it are committed.
+
+        None: the password was changed since it was looked up, or a decision has ended the sessions, and is to be
+        checked again.
+        """
         try:
             if identity.user is None:
                 self.reconciler.reconcile(identity.key)  # a name that only AuthMe knew becomes a user
@@ -121,9 +129,9 @@ class Logins:
                     done = self._open_if_unchanged(identity, audience, caller)
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
-        if not isinstance(done, Refusal) and identity.user is not None and identity.user.ended_because == "idle":
+        if isinstance(done, LoggedIn) and identity.user is not None and identity.user.ended_because == "idle":
             self.return_member(identity.key)
-        if not isinstance(done, Refusal) and identity.stored is not None and identity.rehashed is not None:
+        if isinstance(done, LoggedIn) and identity.stored is not None and identity.rehashed is not None:
             with contextlib.suppress(PlayersUnavailable):  # the next login rehashes, here or in the game
                 self.reconciler.rehash(identity.key, identity.stored, identity.rehashed)
         return done
@@ -145,7 +153,7 @@ class Logins:
 
     def _open_if_unchanged(
         self, identity: LoginIdentity, audience: Audience | None, caller: Caller
-    ) -> LoggedIn | Refusal:
+    ) -> LoggedIn | Refusal | None:
         """Open the session of a user who is still as looked up in one step; else look again, and say why not."""
         opened = None
         if identity.user is not None and not identity.has_shown_code:
@@ -154,19 +162,19 @@ class Logins:
 
     def _open(
         self, identity: LoginIdentity, audience: Audience | None, caller: Caller, locked: AccountForUpdate | None = None
-    ) -> LoggedIn | Refusal:
+    ) -> LoggedIn | Refusal | None:
         """Open the session in the current transaction, which has `locked` the account if a row is to be reclaimed."""
         user = locked.user if locked is not None else User.get_or_none(User.username_key == identity.key)
         if user is None or not self._is_same_person(identity, user):
             return errors.BadCredentials()
+        if identity.user is not None and user.token_generation != identity.token_generation:
+            return None
         if not self.checker.use_second_factor(identity, user.id, caller):
             self.checker.record_wrong_code(identity, caller)  # another login used the same code
             return errors.TotpRequired()
         refusal = self._find_refusal(user, identity, audience, caller)
         if refusal is not None:
             return refusal
-        if identity.user is not None and user.token_generation != identity.token_generation:
-            return errors.BadCredentials()  # the password was changed since it was looked up
         if locked is not None:
             locked.intended = self.reconciler.request_reclaim(locked.account)
         return self._open_session(user, identity, audience, caller)

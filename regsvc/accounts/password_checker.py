@@ -198,7 +198,10 @@ class PasswordChecker:
         return identity
 
     async def check_owner(self, session: VerifiedSession, password: str, caller: Caller) -> LoginIdentity:
-        """Check the password of a session's user again. Raises `WrongPassword`, counted as a failed login."""
+        """Check the password of a session's user again.
+
+        Raises `WrongPassword`, counted as a failed login, and `Unauthorized` if the session has ended meanwhile.
+        """
         try:
             identity = await self.check(session.username, password, caller)
         except errors.BadCredentials:
@@ -356,7 +359,12 @@ class PasswordChecker:
 
 
 def _require_owner(identity: LoginIdentity, session: VerifiedSession) -> LoginIdentity:
-    """Raise `WrongPassword` if the name belongs to another user than when the session began."""
+    """Raise `WrongPassword` if the name belongs to another user than when the session began.
+
+    Raises `Unauthorized` if the session has ended since the request was let in, as by a ban.
+    """
     if identity.user_id != session.user_id:
         raise errors.WrongPassword
+    if identity.token_generation != session.token_generation:
+        raise Unauthorized
     return identity

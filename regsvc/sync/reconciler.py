@@ -80,8 +80,11 @@ class Reconciler:
     # --- loading ---
 
     def load(self, key: str) -> Account:
-        """Return the account of this lower-case name without locking any row. Raises `PlayersUnavailable`."""
-        return self.loader.load([key], self._context.players.find_many([key]))[0]
+        """Return the account of this lower-case name without locking any row. Raises `PlayersUnavailable`.
+
+        AuthMe's row is not older than ours: no password that was replaced goes with the user's new `token_generation`.
+        """
+        return self.loader.load([key], partial(self._context.players.find_many, [key]))[0]
 
     def row_reader(self, key: str) -> FindRows:
         """Return a function that returns AuthMe's row by its name, or None while the table is unavailable.
@@ -117,7 +120,10 @@ class Reconciler:
         one. Raises `PlayersUnavailable`.
         """
         scope = Scope(may_adopt=may_adopt, is_guarded=is_guarded)
-        account = self.load(key)
+        if may_adopt:  # our rows are not older: a row that they explain is nobody's to be adopted
+            [account] = self.loader.load([key], self._context.players.find_many([key]))
+        else:
+            account = self.load(key)
         page = Page(self._context, self.loader, self.policy, scope)
         return page.reconcile([account]).get(key) or ReconcileResult(account)
 

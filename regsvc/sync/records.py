@@ -317,12 +317,13 @@ class AccountLoader:
     """Returns the lower-case names of the operators at this moment."""
     now: Clock
 
-    def load(self, keys: Collection[str], players: Mapping[str, PlayerRow] | None) -> list[Account]:
+    def load(self, keys: Collection[str], players: Mapping[str, PlayerRow] | FindRows | None) -> list[Account]:
         """Return the accounts of these lower-case names without locking. `players`: AuthMe's rows; None: not known.
 
-        Raises `PlayersUnavailable`.
+        A function returns the rows after ours are read, so that they are not older. Raises `PlayersUnavailable`.
         """
-        return self._build(keys, *self._find(keys), players)
+        found = self._find(keys)
+        return self._build(keys, *found, players() if callable(players) else players)
 
     def load_for_update(self, keys: Collection[str], *, with_players: bool = True) -> list[Account]:
         """Return the accounts of these names; our rows stay locked until the transaction ends.

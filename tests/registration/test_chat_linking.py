@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 
 import pytest
@@ -15,9 +16,10 @@ from regsvc.core.errors import BadCredentials, InvalidState, Overloaded, Provide
 from regsvc.database.models import ChatLink, ChatRequest
 from tests.support.chat_browser import query_of
 from tests.support.manual_clock import ManualClock
+from tests.support.meanwhile import meanwhile
 from tests.support.peers.oauth_platform import ChatPerson, PlatformRequest
 from tests.support.peers.oauth_server import OAuthServer, send
-from tests.support.services import CALLER, MakeServices, ServiceHarness
+from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness
 
 REDIRECT_URL = "http://127.0.0.1:8080/api/chat/callback"
 
@@ -108,9 +110,27 @@ def test_a_password_that_was_right_a_moment_ago_removes_no_link(services: Servic
     assert run(checker.use_second_factor, identity, services.user("Alice").id, CALLER)
     with pytest.raises(TotpRequired):
         run(chat._unlink_by_password, identity, CALLER)
-    services.set_password("Alice", "newer-password")
-    with pytest.raises(BadCredentials):
-        run(chat._unlink_by_password, identity, CALLER)
+    reset_it = partial(services.set_password, "Alice", "newer-password")
+    with meanwhile(services.app.hashing, "verify_in_pool", reset_it), pytest.raises(BadCredentials):
+        asyncio.run(chat.unlink("Alice", None, CALLER, password=PASSWORD))
+
+
+def test_a_decision_meanwhile_makes_no_password_wrong(
+    services: ServiceHarness, chat: ChatLinking, server: OAuthServer
+) -> None:
+    alice = services.approved("Alice")
+    begun = asyncio.run(chat.begin(None, None, CALLER))
+    consent = agree(server, begun, ChatPerson("1", "alice"))
+    asyncio.run(chat.finish(*consent, Initiator([begun.link_token]), CALLER))
+    asyncio.run(chat.claim("Alice", begun.link_token, CALLER))
+
+    def ban_and_unban() -> None:
+        services.decide("ban", "Alice")
+        services.decide("unban", "Alice")
+
+    with meanwhile(services.app.hashing, "verify_in_pool", ban_and_unban):
+        asyncio.run(chat.unlink("Alice", None, CALLER, password=PASSWORD))
+    assert services.app.chat_links.find_of(alice.id) is None
 
 
 async def test_only_so_many_wait_for_the_platform_at_a_time(

@@ -11,6 +11,7 @@ from regsvc.accounts.access import AccountAccess
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
 from regsvc.database.models import Session, User
+from regsvc.sync.records import AccountLoader
 from tests.support.authme.authme_tables import insert_player
 from tests.support.meanwhile import meanwhile
 from tests.support.services import CALLER, OLIVIA, PASSWORD, MakeServices, ServiceHarness
@@ -91,6 +92,45 @@ def test_a_login_with_the_password_that_was_just_replaced_opens_no_session(servi
     with meanwhile(hashing, "verify_in_pool", reset_it), pytest.raises(errors.BadCredentials):
         services.login("Alice", PASSWORD)
     assert services.sessions("Alice") == 0
+
+
+@pytest.mark.parametrize("read", ["AuthMe's row", "our rows"])
+def test_nor_does_one_that_is_replaced_between_two_reads(services: ServiceHarness, read: str) -> None:
+    """The row that was read has the stolen password, our rows already say that all earlier logins are over."""
+    services.approved("Alice")
+    loader = services.app.reconciler.loader
+    owner, name = (loader.players, "find_many") if read == "AuthMe's row" else (AccountLoader, "_find")
+    reset_it = partial(services.set_password, "Alice", "chosen-by-alice")
+    with meanwhile(owner, name, reset_it, after=True), pytest.raises(errors.BadCredentials):
+        services.login("Alice", PASSWORD)
+    assert services.sessions("Alice") == 0
+
+
+def test_a_decision_during_a_login_makes_no_password_wrong(services: ServiceHarness) -> None:
+    """What ends Alice's sessions says nothing of her password, which is checked again."""
+    services.approved("Alice")
+
+    def ban_and_unban() -> None:
+        services.decide("ban", "Alice")
+        services.decide("unban", "Alice")
+
+    hashing = services.app.hashing
+    with meanwhile(hashing, "verify_in_pool", ban_and_unban):
+        services.login("Alice", PASSWORD)
+    assert services.sessions("Alice") == 1
+    with meanwhile(hashing, "verify_in_pool", partial(services.decide, "ban", "Alice")), pytest.raises(errors.Banned):
+        services.login("Alice", PASSWORD)
+
+
+def test_a_session_that_ended_after_its_request_was_let_in_changes_no_password(services: ServiceHarness) -> None:
+    """Mallory knows the password, and Olivia has banned the account before it is looked up."""
+    services.approved("Alice")
+    session = services.app.sessions.authenticate(services.login("Alice", PASSWORD).token)
+    services.decide("ban", "Alice")
+    with pytest.raises(errors.Unauthorized):
+        asyncio.run(services.app.checker.check_owner_with_totp(session, PASSWORD, None, CALLER))
+    with pytest.raises(errors.Unauthorized):
+        asyncio.run(services.app.password_changes.change_own(session, PASSWORD, "mallorys-secret", CALLER))
 
 
 def test_a_session_that_ended_meanwhile_changes_no_address(services: ServiceHarness) -> None:

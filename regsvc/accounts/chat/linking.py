@@ -25,7 +25,6 @@ from regsvc.core import errors
 from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import (
-    BadCredentials,
     Banned,
     ChatDenied,
     ChatNotLinked,
@@ -187,8 +186,10 @@ class ChatLinking:
         if session is not None and (session.is_admin or name_key(session.username) == name_key(username)):
             await run(self._unlink_by_session, username, session, caller)
         elif password is not None:
-            identity = await self._checker.check_with_totp(username, password, totp, caller)
-            await run(self._unlink_by_password, identity, caller)
+            is_done = False
+            while not is_done:  # as long as the limits of attempts allow
+                identity = await self._checker.check_with_totp(username, password, totp, caller)
+                is_done = await run(self._unlink_by_password, identity, caller)
         elif code_or_proof != NO_CODE_OR_PROOF:
             row = await run(self._check_code, username, code_or_proof, caller)
             await run(self._unlink_by_code, username, row, code_or_proof, caller)
@@ -249,16 +250,18 @@ class ChatLinking:
                 raise UserNotFound
             self._links.unlink(user, Actor(session.username, caller.address))
 
-    def _unlink_by_password(self, identity: LoginIdentity, caller: Caller) -> None:
+    def _unlink_by_password(self, identity: LoginIdentity, caller: Caller) -> bool:
+        """Unlink after a right password; returns False where it is to be checked again, as at a login."""
         with self._database.atomic():
             user = User.get_or_none(User.id == identity.user_id)
             if user is None:  # only AuthMe knows the name, or the user was deleted since
                 raise ChatNotLinked
-            if user.token_generation != identity.token_generation:  # the password was changed since it was looked up
-                raise BadCredentials
+            if user.token_generation != identity.token_generation:
+                return False
             if not self._checker.use_second_factor(identity, user.id, caller):
                 raise TotpRequired
             self._unlink_own(user, caller)
+            return True
 
     def _check_code(self, username: str, given: CodeOrProof, caller: Caller) -> Verification:
         return self._codes.check(_proven_address(_find_user(username)), "unlink", given, caller)
