@@ -147,9 +147,7 @@ class PasswordLinks:
         return is_its_users and is_open and self._find_cause(link) is None
 
     def _find_cause(self, link: Link, *, is_kept: bool = False) -> EndCause | None:
-        """Return why the link's maker could not hand it over today, or None, also for one that was mailed."""
-        if link.maker is None and link.issued_by is None:
-            return None
+        """Return why the link's maker could not hand it over today, or None, as for one that was mailed."""
         origin = Origin(link.issued_by, link.created_at, bool(link.has_second_factor), link.token_id)
         find = self._entitlements.find_cause
         return find(origin, Permission.USERS_MANAGE, target=link.user, is_kept=is_kept)

@@ -26,8 +26,11 @@ from regsvc.core.rights import Team as Rule
 from regsvc.database.audit import Actor
 from regsvc.database.models import Invitation, Link, Review, Token, User
 from regsvc.users.transitions import DecisionDetails
+from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.database_fixtures import MakeUser
 from tests.support.manual_clock import ManualClock
+from tests.support.meanwhile import assert_locked
+from tests.support.peers.mariadb import Database as MariaDBDatabase
 from tests.support.services import CALLER, OLIVIA, PASSWORD, MakeServices, ServiceHarness
 
 pytestmark = pytest.mark.every_database
@@ -182,6 +185,17 @@ def test_a_token_works_until_it_is_revoked_or_expires(
         assert not entitlements.state_of(Origin(maker, clock(), token_id=ended[0])).is_token_active
 
 
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_nobody_ends_a_token_while_something_is_made_with_it(
+    our_database: Database, database: MariaDBDatabase, clock: ManualClock
+) -> None:
+    """Else what is made would be committed after all that the token has made was ended."""
+    token = make_token(clock, "bot")
+    with our_database.atomic():
+        require_active_token(token, clock())
+        assert_locked(MariaDBSchema(database), "regsvc_token", f"id = {token}")
+
+
 def test_the_rule_is_asked_with_the_rank_of_the_user_for_whom_a_link_is(
     entitlements: Entitlements, clock: ManualClock, make_user: MakeUser
 ) -> None:
@@ -216,6 +230,8 @@ def test_the_origin_of_what_a_principal_makes() -> None:
     assert Principal(Actor("companion"), EVERYTHING).origin(NOW) == Origin(None, NOW)
     assert (bot.is_token, person.is_token) == (True, False)
     person.require_current()
+    limited = replace(person, require_current=lambda: None)
+    assert (limited, repr(limited)) == (person, repr(person)), "who they are does not depend on what they act with"
 
 
 @dataclass

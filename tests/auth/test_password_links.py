@@ -1,17 +1,21 @@
 """Mailed links that set a password."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from peewee import Database
 
+from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.entitlement import Origin
 from regsvc.auth.password_links import PasswordLinks, link_address, proves_address
 from regsvc.core.errors import ResetTokenInvalid, Unauthorized
-from regsvc.database.models import Link, Token, User
+from regsvc.core.rights import Team
+from regsvc.database.models import Link, Review, Token, User
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.mail_parts import MailHarness
 from tests.support.manual_clock import ManualClock
+from tests.support.meanwhile import meanwhile
 
 
 @pytest.fixture
@@ -103,6 +107,7 @@ def test_no_other_token_opens_it(links: PasswordLinks, alice: User, make_user: M
         f"-1.{mac}",
         f"１.{mac}",
         f"{'9' * 40}.{mac}",
+        f"{int(row_id) + 99}.{mac}",
     ]
     for other in forged:
         assert links.find(other) is None, other
@@ -123,6 +128,62 @@ def test_one_link_in_many_hands_has_one_winner(
 
     results = in_parallel(redeem, 10)
     assert sorted(str(result) for result in results) == ["invalid_token"] * 9 + ["won"]
+
+
+def test_a_link_that_is_redeemed_between_look_and_use_is_lost(links: PasswordLinks, alice: User) -> None:
+    token = issue(links, alice)
+
+    def redeem_first() -> None:
+        links.redeem(token)
+
+    with meanwhile(links, "find", redeem_first, after=True), pytest.raises(ResetTokenInvalid):
+        links.redeem(token)
+
+
+def test_an_undo_ends_by_its_own_users_earlier_ones_alone(
+    links: PasswordLinks, alice: User, make_user: MakeUser, clock: ManualClock
+) -> None:
+    """Alice gives up her address; Bob registers with it, and changes it, too."""
+    bob, address = make_user("Bob"), str(alice.email_key)
+    reset = issue(links, alice)
+    assert links.find_undo(alice.id, address) is None, "hers is an ordinary link"
+    for user in (alice, bob):
+        links.issue_undo(user.id, address)
+    hers, his = links.find_undo(alice.id, address), links.find_undo(bob.id, address)
+    assert hers is not None
+    assert his is not None
+    assert (hers.user, his.user) == (alice, bob)
+    bobs = issue(links, bob)
+    links.redeem(reset)
+    assert links.find_by_id(hers.id) is not None, "a new password does not end it"
+    undone = links.redeem(links.token_of(hers))
+    assert undone.undoes
+    assert links.find_by_id(his.id) is not None
+    assert links.find(bobs) is not None
+
+
+def test_the_later_undo_leaves_the_earlier_one(links: PasswordLinks, alice: User) -> None:
+    """A thief changes her address twice; who reads the second one has not the last word."""
+    addresses = (str(alice.email_key), "thief@example.org")
+    for address in addresses:
+        links.issue_undo(alice.id, address)
+    first, second = (links.find_undo(alice.id, address) for address in addresses)
+    assert first is not None
+    assert second is not None
+    links.redeem(links.token_of(second))
+    assert links.find_by_id(first.id) is not None
+
+
+def test_a_link_counts_from_now_once_the_clock_was_set_back(
+    links: PasswordLinks, alice: User, clock: ManualClock
+) -> None:
+    token = issue(links, alice)
+    clock.advance(days=-700)
+    assert links.purge_expired() == 0
+    clock.advance(minutes=29)
+    assert links.find(token) is not None
+    clock.advance(minutes=1)
+    assert links.find(token) is None
 
 
 def test_the_expired_are_purged(links: PasswordLinks, alice: User, clock: ManualClock) -> None:
@@ -168,6 +229,10 @@ def test_a_link_ends_with_the_token_that_made_it_and_with_its_maker(
     origin = Origin("olivia", clock(), token_id=bot.id)
     token = links.token_of(links.issue_for_handover(alice.id, "bot (Olivia)", origin, bot.expires_at))
     assert links.find(token) is not None
+    assert [it.expires_at for it in Link.select()] == [bot.expires_at]
+    for revoked_at in (clock(), None):
+        Token.update(revoked_at=revoked_at).execute()
+        assert (links.find(token) is None) is (revoked_at is not None)
     User.update(status="banned").where(User.id == olivia.id).execute()
     assert links.find(token) is None
     User.update(status="approved").where(User.id == olivia.id).execute()
@@ -179,6 +244,42 @@ def test_a_link_ends_with_the_token_that_made_it_and_with_its_maker(
         links.issue_for_handover(alice.id, "bot (Olivia)", origin, bot.expires_at)
     command_line = links.issue_for_handover(alice.id, "companion", Origin(None, clock()), None)
     assert links.find(links.token_of(command_line)) is not None
+
+
+def test_a_link_works_as_long_as_its_maker_could_hand_it_over(
+    our_database: Database, alice: User, make_user: MakeUser, clock: ManualClock
+) -> None:
+    make_user("Olivia", status="approved", role="moderator")
+    levels, kept, needs_factor = {"Olivia": 3}, {"Olivia": 3}, False
+    team = Team(lambda name: levels.get(name, 0), lambda name: kept.get(name, 0), lambda rights: needs_factor)
+    links = PasswordLinks(DerivedSecrets(b"k" * 32), clock, team)
+
+    def hand_over(*, has_second_factor: bool = False) -> Callable[[], tuple[bool, object]]:
+        origin = Origin("olivia", clock(), has_second_factor)
+        token = links.token_of(links.issue_for_handover(alice.id, "Olivia", origin, None))
+        return lambda: (links.find(token) is not None, next(it.cause for it in links.list_open("olivia")))
+
+    look = hand_over()
+    assert look() == (True, None)
+    levels.clear()  # AuthMe holds her op, at its login prompt
+    assert look() == (False, None)
+    kept.clear()  # she is a moderator, who may not hand over a link
+    assert look() == (False, "not_in_team")
+    levels["Olivia"] = kept["Olivia"] = 3
+    needs_factor = True
+    assert look() == (False, "second_factor")
+    look = hand_over(has_second_factor=True)
+    assert look() == (True, None)
+    kept["Alice"] = 2
+    assert look() == (True, None)
+    kept["Alice"] = 3
+    assert look() == (False, "target_has_rank")
+    kept["Alice"] = 0
+    review = {"user_id": 1, "username": "Olivia", "username_key": "olivia", "transition": "ban", "operator": "Otto"}
+    Review.create(**review, status_before="approved", status_after="banned", reviewed_at=clock())
+    assert look() == (False, "not_in_team"), "the ban ended it, also when it is over"
+    clock.advance(seconds=1)
+    assert hand_over(has_second_factor=True)() == (True, None)
 
 
 def test_what_a_member_handed_over_is_listed_and_ended(

@@ -5,14 +5,17 @@ from threading import Barrier
 import pytest
 from peewee import Database
 
+from regsvc.auth import verification_codes
+from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.verification_codes import CodeOrProof, VerificationCodes
 from regsvc.core.addresses import Caller
 from regsvc.core.errors import InvalidCode, RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import Verification
 from tests.support.database_fixtures import InParallel
-from tests.support.mail_parts import CALLER, MailHarness, is_right, redeem
+from tests.support.mail_parts import CALLER, INSTALLATION_KEY, MailHarness, is_right, redeem
 from tests.support.manual_clock import ManualClock
+from tests.support.meanwhile import meanwhile
 
 ALICE = "alice@example.org"
 MALLORY = Caller("203.0.113.9", "203.0.113.9", "en", "request-2")
@@ -28,7 +31,9 @@ def issue(codes: VerificationCodes, email_key: str = ALICE) -> str:
     """The code that Alice will find in her mailbox."""
     row = codes.find_sendable(codes.issue(email_key, "register", CALLER))
     assert row is not None
-    return codes.code_of(row)
+    code = codes.code_of(row)
+    assert code == DerivedSecrets(INSTALLATION_KEY).code("register", row.id, row.nonce, email_key, 6)
+    return code
 
 
 def other_than(code: str) -> str:
@@ -124,6 +129,18 @@ def test_a_right_code_is_nothing_once_another_was_issued_meanwhile(codes: Verifi
     assert issue(codes) != code
     with pytest.raises(InvalidCode):
         codes.redeem(row, CodeOrProof(code), MALLORY)
+
+
+def test_wrong_tries_of_others_at_the_same_time_count_no_more_than_five(codes: VerificationCodes) -> None:
+    wrong = other_than(issue(codes))
+
+    def others_try() -> None:
+        for _try in range(5):
+            is_right(codes, ALICE, "register", wrong, CALLER)
+
+    with meanwhile(codes, "_is_right", others_try):
+        assert not is_right(codes, ALICE, "register", wrong, CALLER)
+    assert tries() == 5
 
 
 def test_fifty_wrong_tries_at_once_count_five(
@@ -288,10 +305,71 @@ def test_what_cannot_be_redeemed_is_not_worth_mailing(codes: VerificationCodes, 
     assert codes.find_sendable(later) is not None
 
 
+def test_of_two_requests_at_once_one_code_is_mailed(codes: VerificationCodes) -> None:
+    """The one that counts; a code for another purpose is neither's business."""
+    others = []
+
+    def request_too() -> None:
+        others.append(codes.issue(ALICE, "register", MALLORY))
+
+    with meanwhile(codes, "_find_active", request_too, after=True):
+        row_id = codes.issue(ALICE, "register", CALLER)
+    codes.issue(ALICE, "change_email", CALLER)
+    codes.issue(BOB, "register", CALLER)
+    assert codes.find_sendable(row_id) is not None
+    assert codes.find_sendable(others[0]) is None
+
+
 @pytest.mark.parametrize("shown", ["", " ", "12345", "1234567", "abcdef", "１２３４５６", "\ud800", "0" * 10_000])
 def test_whatever_is_shown_as_a_code_is_just_wrong(codes: VerificationCodes, shown: str) -> None:
     issue(codes)
     assert not is_right(codes, ALICE, "register", shown, CALLER)
+
+
+def test_neither_a_code_nor_a_proof_is_shown_where_it_is_printed() -> None:
+    assert repr(CodeOrProof("123456", "1.x.9")) == "CodeOrProof()"
+
+
+def test_a_code_from_another_node_of_a_cluster_is_right(
+    codes: VerificationCodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alice's second code is made on another node, whose rows ours has not applied yet; it catches up where it must."""
+    first, asked = issue(codes), list[int]()
+
+    def catch_up(database: Database) -> bool:
+        assert database is Verification._meta.database
+        asked.append(Verification.update(email_key=ALICE).where(Verification.email_key == "elsewhere").execute())
+        return True
+
+    monkeypatch.setattr(verification_codes, "catch_up", catch_up)
+    assert is_right(codes, ALICE, "register", f" {first}", CALLER)
+    assert asked == []
+    values = {"purpose": "register", "nonce": "n" * 32, "client": CALLER.limit_key}
+    row = Verification.create(email_key="elsewhere", **values, created_at=Verification.get().created_at)
+    second = DerivedSecrets(INSTALLATION_KEY).code("register", row.id, "n" * 32, ALICE, 6)
+    assert is_right(codes, ALICE, "register", second, CALLER)
+    assert asked == [1]
+    assert [row.tries for row in Verification.select()] == [0, 0]
+
+
+def test_a_code_counts_from_now_once_the_clock_was_set_back(codes: VerificationCodes, clock: ManualClock) -> None:
+    """Alice's was mailed; Bob's still waits for the mail server."""
+    code, row_id, bobs = issue(codes), Verification.get().id, issue(codes, BOB)
+    codes.mark_sent(row_id)
+    clock.advance(days=-700)
+    assert codes.purge_expired() == 0
+    clock.advance(minutes=4, seconds=59)
+    assert is_right(codes, ALICE, "register", code, CALLER)
+    clock.advance(days=365)  # for a moment, in which the mail is sent again
+    codes.mark_sent(row_id)
+    clock.advance(days=-365)
+    assert codes.purge_expired() == 0
+    clock.advance(minutes=5)
+    assert not is_right(codes, ALICE, "register", code, CALLER)
+    clock.advance(minutes=5)
+    assert is_right(codes, BOB, "register", bobs, CALLER)
+    clock.advance(seconds=1)
+    assert not is_right(codes, BOB, "register", bobs, CALLER)
 
 
 def test_the_dead_are_purged(codes: VerificationCodes, clock: ManualClock) -> None:
@@ -313,6 +391,8 @@ def found(codes: VerificationCodes, given: CodeOrProof, email_key: str = ALICE, 
 def test_a_redemption_is_found_for_an_hour_by_the_right_code(codes: VerificationCodes, clock: ManualClock) -> None:
     code = issue(codes)
     assert not found(codes, CodeOrProof(code)), "it is active"
+    assert not found(codes, CodeOrProof(other_than(code)))
+    assert tries() == 0, "`check` counts, while it is active"
     redeem(codes, ALICE, CodeOrProof(code), CALLER)
     redeemed_at = codes.find_redemption(ALICE, "register", CodeOrProof(code), CALLER)
     assert redeemed_at == clock()
@@ -332,6 +412,8 @@ def test_a_redemption_is_found_by_the_proof_of_its_address(codes: VerificationCo
     assert not found(codes, proof), "it is active"
     redeem(codes, ALICE, proof, CALLER)
     assert found(codes, proof)
+    issue(codes)
+    assert found(codes, proof), "also while a later code is active"
     assert not found(codes, proof, BOB)
     assert not found(codes, proof, purpose="change_email")
     assert not found(codes, CodeOrProof(proof=f"{proof.proof}0"))

@@ -67,13 +67,14 @@ class Mutant:
         return undo
 
 
-def find_mutants(tree: ast.Module, left_out: Collection[str]) -> Iterator[Mutant]:
-    """Return the mutants of a module, with names of their own; `left_out`: scopes without any."""
+def find_mutants(tree: ast.Module, scopes: Collection[str], left_out: Collection[str]) -> Iterator[Mutant]:
+    """Return the mutants of a module, with names of their own: of these scopes, or of all but those left out."""
     finder, seen = _Finder(), dict[str, int]()
     for statement in tree.body:
         finder.visit_children(statement, "", statement)
     for it in finder.found:
-        if not any(it.scope == scope or it.scope.startswith(f"{scope}.") for scope in left_out):
+        is_listed = any(it.scope == scope or it.scope.startswith(f"{scope}.") for scope in scopes or left_out)
+        if is_listed is bool(scopes):
             seen[it.name] = number = seen.get(it.name, 0) + 1
             yield it if number == 1 else replace(it, change=f"{it.change} ({number})")
 

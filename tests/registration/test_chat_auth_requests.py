@@ -12,6 +12,7 @@ from regsvc.core.errors import InvalidState, Unauthorized
 from regsvc.database.models import BANNED, ChatRequest, Session, User
 from tests.support.database_fixtures import InParallel
 from tests.support.manual_clock import ManualClock
+from tests.support.meanwhile import meanwhile
 
 MINE, OTHERS = "a" * 64, "b" * 64
 
@@ -77,6 +78,16 @@ def test_what_is_no_state(requests: AuthorizationRequests, state: str | None) ->
         requests.redeem(state, [MINE], None)
 
 
+def test_a_state_of_a_hundred_characters_is_the_longest(requests: AuthorizationRequests, clock: ManualClock) -> None:
+    states = ["A" * 100, "A" * 101]
+    for state in states:
+        state_hash = requests.secrets.digest("chat state", state)
+        ChatRequest.create(state_hash=state_hash, token_hash=MINE, session=None, created_at=clock())
+    assert requests.redeem(states[0], [MINE], None)
+    with pytest.raises(InvalidState):
+        requests.redeem(states[1], [MINE], None)
+
+
 def test_it_lives_ten_minutes(requests: AuthorizationRequests, clock: ManualClock) -> None:
     early, late = requests.create(None, MINE), requests.create(None, MINE)
     clock.advance(minutes=10, milliseconds=-1)
@@ -86,6 +97,17 @@ def test_it_lives_ten_minutes(requests: AuthorizationRequests, clock: ManualCloc
     with pytest.raises(InvalidState):
         requests.redeem(late, [MINE], None)
     assert requests.purge_expired() == 1
+
+
+def test_who_comes_a_moment_later_finds_it_spent(requests: AuthorizationRequests) -> None:
+    state, other = requests.create(None, MINE), requests.create(None, MINE)
+
+    def redeem_first() -> None:
+        requests.redeem(state, [MINE], None)
+
+    with meanwhile(auth_requests, "_is_initiator", redeem_first, after=True), pytest.raises(InvalidState):
+        requests.redeem(state, [MINE], None)
+    assert requests.redeem(other, [MINE], None)
 
 
 def test_many_who_come_at_once_spend_it_once(
@@ -122,8 +144,9 @@ def test_a_flood_of_anonymous_requests_ends_its_own(
 
 
 def test_the_beginner_is_who_owns_the_session(
-    requests: AuthorizationRequests, sessions: Sessions, alice: User, caller: Caller
+    requests: AuthorizationRequests, sessions: Sessions, alice: User, olivia: User, caller: Caller
 ) -> None:
+    log_in(sessions, olivia, caller)
     jti = log_in(sessions, alice, caller)
     assert requests.get_initiating_user(requests.redeem(requests.create(jti, MINE), [MINE], None)) == alice
     assert requests.get_initiating_user(requests.redeem(requests.create(None, MINE), [MINE], None)) is None
@@ -160,7 +183,7 @@ def test_a_session_that_ends_while_the_platform_is_asked_gets_nothing(
     elif end == "ban":
         User.update(status=BANNED, applied_status=BANNED).where(User.id == alice.id).execute()
     elif end == "expiry":
-        clock.advance(days=30)
+        Session.update(expires_at=clock()).execute()
     else:
         User.delete().where(User.id == alice.id).execute()
     with pytest.raises(InvalidState):

@@ -18,6 +18,7 @@ from regsvc.users.user_list import UserList
 from regsvc.users.user_query import UsersQuery
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.manual_clock import ManualClock
+from tests.support.meanwhile import meanwhile
 
 ANSWERS = (
     AnsweredQuestion(1, "single_choice", "Which?", ("This 你好 \U0001f600",), 60, 60, ""),
@@ -43,7 +44,7 @@ def test_a_token_is_checked_as_often_as_one_likes_and_redeemed_once(
     token = keep(results)
     for look in range(3):
         assert results.check(token).user is None, look
-    results.redeem(token, alice.id)
+    assert results.redeem(token, alice.id).max_score == 100
     with pytest.raises(QuestionnaireRequired):
         results.check(token)
     with pytest.raises(QuestionnaireRequired):
@@ -101,6 +102,36 @@ def test_a_mailed_link_is_no_questionnaire(results: QuestionnaireResults) -> Non
     nonce = StoredQuestionnaire.get_by_id(int(row_id)).nonce
     with pytest.raises(QuestionnaireRequired):
         results.check(DerivedSecrets(b"k" * 32).link_token(int(row_id), nonce, "reset"))
+
+
+def test_a_token_that_is_redeemed_between_look_and_use_is_lost(
+    results: QuestionnaireResults, alice: User, make_user: MakeUser
+) -> None:
+    token, bobs = keep(results), keep(results)
+
+    def redeem_first() -> None:
+        results.redeem(token, alice.id)
+
+    with meanwhile(QuestionnaireResults, "check", redeem_first, after=True), pytest.raises(QuestionnaireRequired):
+        results.redeem(token, make_user("Bob").id)
+    assert results.check(bobs).user is None
+
+
+def test_a_later_result_replaces_its_users_earlier_one(
+    results: QuestionnaireResults, alice: User, make_user: MakeUser
+) -> None:
+    bob = make_user("Bob")
+    for user in (alice, bob):
+        results.redeem(keep(results), user.id)
+    token = results.save(PASSED, ANSWERS, "Better.")[0]
+    results.replace_of(alice.id, token)
+    found = results.find_all_of([alice.id, bob.id])
+    assert {user: result.summary for user, result in found.items()} == {
+        alice.id: "Better.",
+        bob.id: "60 of 100 points.",
+    }
+    with pytest.raises(QuestionnaireRequired):
+        results.replace_of(alice.id, token)
 
 
 def test_one_token_in_many_hands_has_one_winner(

@@ -106,12 +106,20 @@ def test_a_membership_ends_is_kept_or_edited(columns: dict[str, Any], more: dict
     assert decided(account(user(**columns), never_seen(), **more), **IDLE) == expected
 
 
+def test_a_membership_that_may_not_end_now_leaves_the_rest_as_it_is() -> None:
+    due, edited = account(user(**DUE), never_seen()), account(user(member_until=NOW), never_seen())
+    assert decide(due, policy(), may_end=True) == EndMembership("date")
+    assert decide(due, policy(), may_end=False) == Provision(WEB)
+    assert decide(edited, policy(), may_end=False) == ApplyMembershipEdit(REQUESTED)
+
+
 @pytest.mark.parametrize(
     ("columns", "there", "more", "rules", "expected"),
     [
         (LAPSED, row(is_logged=0), {}, IDLE, EndMembership("idle")),
         (LAPSED, row(is_logged=1), {}, IDLE, None),
         (LAPSED | {"lapse": "role"}, row(is_logged=1), {}, IDLE, EndMembership("role")),
+        (LAPSED, row(is_logged=0), {}, IDLE | {"looks_at_roles": False}, EndMembership("idle")),
         (LAPSED, row(), {}, {}, ForgetLapse()),
         (LAPSED | {"lapse": "role"}, row(), {}, IDLE | {"looks_at_roles": False}, ForgetLapse()),
         (LAPSED, None, {"is_player_known": False}, IDLE, None),

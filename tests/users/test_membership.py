@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import InvalidMembership
-from regsvc.users.gates import Membership, access_of, find_membership_edit, membership
+from regsvc.users.gates import Membership, access_of, find_membership_edit, has_ended, membership
 from regsvc.users.membership import Term, own_membership_fields, read_term
 
 NOW = datetime(2031, 6, 1, 12, tzinfo=UTC)
@@ -56,6 +56,22 @@ CURRENT = Membership("current")
 )
 def test_what_a_membership_is(user: Someone, expected: Membership | None) -> None:
     assert membership(user, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        (Someone(), False),
+        (Someone(member_until=SOON), False),
+        (Someone(member_until=NOW), True),
+        (Someone(member_until=NOW - DAY), True),
+        (Someone(lapses_at=NOW, lapse="idle"), True),
+        (Someone(ended_because="role", applied_ended="role"), True),
+        (Someone("pending", member_until=NOW - DAY), False),
+    ],
+)
+def test_a_membership_has_ended_from_its_moment_on(user: Someone, expected: bool) -> None:
+    assert has_ended(user, NOW) is expected
 
 
 @pytest.mark.parametrize("status", ["pending", "approved", "rejected", "banned"])
@@ -137,10 +153,11 @@ def test_the_term_that_a_request_gives(until: Any, length: Any, expected: Term |
     assert (expected is not None and expected.has_end) is (expected not in (None, Term()))
 
 
-def test_a_length_that_is_none_is_refused() -> None:
+@pytest.mark.parametrize(("length", "fault"), [("soon", "no_duration"), ("0 days", "in_the_past")])
+def test_a_length_that_is_none_is_refused(length: str, fault: str) -> None:
     with pytest.raises(InvalidMembership) as refused:
-        read_term(UNSET, "soon")
-    assert (refused.value.facts["fault"], refused.value.field) == ("no_duration", "for")
+        read_term(UNSET, length)
+    assert (refused.value.facts["fault"], refused.value.field) == (fault, "for")
     with pytest.raises(InvalidMembership) as refused:
         read_term(None, "30 days")
     assert refused.value.field == "for"

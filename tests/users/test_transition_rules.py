@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
+from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import Forbidden, WrongStatus
 from regsvc.core.rights import Permission, Rights
 from regsvc.database.audit import Actor
@@ -28,6 +29,8 @@ from regsvc.users.transitions import (
     list_decisions,
     may_be_approved_again,
     needs_password,
+    note_membership,
+    read_membership,
     require_permission,
 )
 
@@ -190,6 +193,55 @@ def test_when_a_membership_begins_and_sessions_end(
 ) -> None:
     it = decision(alice(before, banned_from=banned_from), name, target)
     assert (it.begins_membership, it.ends_sessions) == (begins, ends_sessions)
+
+
+@pytest.mark.parametrize(
+    ("before", "target", "name", "banned_from", "takes"),
+    [
+        (APPROVED, PENDING, "reopen", None, True),
+        (APPROVED, REJECTED, "reject", None, True),  # where an approval is undone
+        (BANNED, PENDING, "unban", APPROVED, True),
+        (BANNED, PENDING, "unban", PENDING, False),
+        (REJECTED, PENDING, "reopen", None, False),
+        (APPROVED, BANNED, "ban", None, False),
+        (BANNED, APPROVED, "unban", APPROVED, False),
+        (APPROVED, None, "delete", None, False),
+    ],
+)
+def test_a_membership_that_is_taken_is_noted(
+    before: str, target: str | None, name: str, banned_from: str | None, takes: bool
+) -> None:
+    user = alice(before, banned_from=banned_from, applied_until=LATER)
+    noted = decision(user, name, target).audit_record(None)[2].get("membershipBefore")
+    assert noted == ({"until": epoch_ms(LATER)} if takes else None)
+
+
+def test_a_membership_is_given_back_as_it_was_noted() -> None:
+    """Not as SQL has changed it meanwhile; when it lapses is found anew."""
+    times = {"applied_until": LATER, "renewed_at": NOW, "reminded_at": NOW + MONTH, "ended_at": NOW - MONTH}
+    times["stay_asked_at"] = NOW + 2 * MONTH
+    user = alice(APPROVED, **times, applied_ended="date", member_until=NOW, ended_because="idle", lapses_at=NOW)
+    ended = NO_MEMBERSHIP | times | {"member_until": LATER, "ended_because": "date", "applied_ended": "date"}
+    names = {"until": LATER, "renewedAt": NOW, "remindedAt": NOW + MONTH, "endedAt": NOW - MONTH}
+    noted = {name: epoch_ms(at) for name, at in (names | {"stayAskedAt": NOW + 2 * MONTH}).items()}
+    assert note_membership(user) == noted | {"because": "date"}, "also in the audit log of an older version"
+    assert read_membership(note_membership(user)) == ended
+    user.applied_ended = None
+    lasts = NO_MEMBERSHIP | times | {"member_until": LATER, "ended_at": None}
+    assert read_membership(note_membership(user)) == lasts
+    assert note_membership(alice(APPROVED)) == {}
+    assert read_membership({}) == NO_MEMBERSHIP
+
+
+@pytest.mark.parametrize(
+    ("invited", "usual", "length"),
+    [("9 days", MONTH, 9), ("9 days", None, 9), (None, MONTH, 30), ("soon", MONTH, 30), ("soon", None, None)],
+)
+def test_an_invitation_may_say_how_long_a_membership_lasts(
+    invited: str | None, usual: timedelta | None, length: int | None
+) -> None:
+    columns = decision(alice(member_for=invited), "approve", APPROVED).columns(OLIVIA, NOW, usual)
+    assert columns["member_until"] == (None if length is None else NOW + timedelta(days=length))
 
 
 NO_END = dict.fromkeys(("lapses_at", "lapse", "ended_because", "applied_ended", "ended_at", "stay_asked_at"))
@@ -470,6 +522,12 @@ def test_the_mail_that_tells_of_it(
 ) -> None:
     it = decision(alice(before), name, target, DecisionDetails(**details))
     assert PlannedTransitions._mail_of(SimpleNamespace(now=lambda: NOW), it) == mail  # type: ignore[arg-type]
+
+
+def test_who_is_unbanned_after_the_end_of_their_membership_is_not_told_that_they_may_play() -> None:
+    """Decisions change the user first, and then tell of it."""
+    it = decision(alice(APPROVED, member_until=NOW), "unban", APPROVED, before=BANNED)
+    assert PlannedTransitions._mail_of(SimpleNamespace(now=lambda: NOW), it) == "ban_ended_unapproved"  # type: ignore[arg-type]
 
 
 # --- decisions that are undone ---
