@@ -39,6 +39,7 @@ _MEDIA_TYPES: Final = {
 }
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _STYLE_COMMENT: Final = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
+_STYLE_SPACE: Final = re.compile(r"""("[^"]*")|\s*([{},;>])\s*|(:)\s+""")
 _INDENTATION: Final = re.compile(r"\s*\n\s*")
 _SHARED_STYLES: Final = ("styles/tokens.css", "styles/base.css")
 _ICON: Final = re.compile(r"\bi-[a-z0-9-]+")
@@ -53,6 +54,13 @@ _COMMENT_BEHIND: Final = re.compile(r"""(?<=[;,{(\[]) // [^"`\n]*$""", re.MULTIL
 _COMMENT_LEFT: Final = re.compile(r".* // (?!if \w+$).*", re.MULTILINE)
 _NEEDLESS_LINE_END: Final = re.compile(r"(?<=[\[{(,;])\n|\n(?=[\]})])")
 """A line end beside a character that ends what it would end."""
+_QUOTED: Final = (
+    r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+    r"""|`(?:[^`$\n]|\$(?!\{)|\$\{(?:[^`{}\n]|\{[^`{}\n]*\}|`[^`\n]*`)*\})*`"""
+    r"""|/(?![ /*=])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/)"""
+)
+"""A string, a template string, or a regular expression: unlike that, a division has a space behind its sign."""
+_NEEDLESS_SPACE: Final = re.compile(rf"{_QUOTED}| ?([=?:{{}}()\[\],;<>*&|!]+) ?")
 _IMPORT: Final = re.compile(r'^import \{([\w\s,]*)\} from "(\.\.?/[\w./-]+\.js)";(?: // if (\w+))?$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 _EXPORT_LIST: Final = re.compile(r"^export \{((?:\s*\w+\s*(?:,|(?=\})))*\s*)\};$", re.MULTILINE)
@@ -242,7 +250,8 @@ def _read(name: str) -> str:
 
 
 def _read_style(name: str) -> str:
-    return _INDENTATION.sub("\n", _STYLE_COMMENT.sub("", _read(name)))
+    text = _STYLE_SPACE.sub(r"\1\2\3", _STYLE_COMMENT.sub("", _read(name)))
+    return _INDENTATION.sub("\n", text).replace(";}", "}")
 
 
 @lru_cache(maxsize=64)
@@ -294,7 +303,8 @@ class Module(NamedTuple):
         text, own = self.text, ", ".join(self.own_exports)
         if any(name in shared for name in self.declared):
             text = f"const {{ {own} }} = (() => {{\n{text}\nreturn {{ {own} }};\n}})();" if own else f"{{\n{text}\n}}"
-        return self._replace(text=_NEEDLESS_LINE_END.sub("", _INDENTATION.sub("\n", text.strip())))
+        text = _NEEDLESS_LINE_END.sub("", _INDENTATION.sub("\n", text.strip()))
+        return self._replace(text=_NEEDLESS_SPACE.sub(r"\1\2", text))
 
 
 def bundle_modules(name: str, read: Callable[[str], str], features: Features = FEATURES) -> dict[str, Module]:
@@ -340,7 +350,7 @@ def bundle_modules(name: str, read: Callable[[str], str], features: Features = F
 def _parse(name: str, source: str, features: Features) -> Module:
     source = _SCRIPT_COMMENT.sub("", source)
     for line in source.splitlines():
-        if line.count("`") % 2:
+        if "`" in _NEEDLESS_SPACE.sub("", line):
             raise UnsupportedModule(f"{name}: {line}")
     imported: list[tuple[str, str]] = []
 

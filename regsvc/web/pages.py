@@ -212,7 +212,7 @@ class WebPage:
     @property
     def preload(self) -> str | None:
         """The name of a small script that asks for a part early, for those who need it."""
-        return f"{self.name}-preload" if list_parts(self.name) else None
+        return f"{self.name}-preload" if self.name == "admin" else None
 
     @property
     def files(self) -> tuple[AssetFile, ...]:
@@ -251,6 +251,11 @@ _LINK_ICONS: Final = (
 )
 """Icons of a host's links, by what their texts or addresses say; the first that fits."""
 _LONGEST_WAY_UP: Final = 32  # folders
+_DRAWN_CONFIG: Final = {
+    *("theme", "logoUrl", "bannerUrl", "favicon", "accent", "description", "links", "announcement"),
+    *("language", "languages", "authMethods", "enableEmailAliasLimit"),
+}
+"""Fields of the public config that the layout has drawn, or that no script of ours needs."""
 _MENU: Final = tuple(page for page in PAGE_TABLE if page.is_in_menu)
 
 _loaded: Final = set[tuple[str, Features]]()
@@ -322,7 +327,7 @@ class LayoutHandler(ReadOnlyHandler):
             word=lambda key: texts.get(key) if key == "closed" else self._text(f"{page.section}.{key}"),
             preload=load_script(page.preload, features).path if page.preload else None,
             script=load_script(page.name, features).path if page.has_script else None,
-            texts_of_script=_to_json(said),
+            texts_of_script=_to_attribute(said),
             title=title,
             full_title=config.server.name if page is _HOME else f"{title} – {config.server.name}",
             **values,
@@ -358,8 +363,17 @@ def _parts_of(page: WebPage, texts: Iterable[Mapping[str, str]], features: Featu
         yield make_texts(part, _to_json(own))
 
 
-def _to_json(texts: Mapping[str, str]) -> str:
-    return json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
+def _to_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _to_attribute(value: Mapping[str, Any]) -> str:
+    """Return it as the JSON of an attribute in single quotes, which is shorter than one with escaped double ones."""
+    return _to_json(value).replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
+
+
+def _without_drawn(config: PublicConfigFields) -> dict[str, Any]:
+    return {name: value for name, value in json.loads(encode_output(config)).items() if name not in _DRAWN_CONFIG}
 
 
 def _link_icon(text: str, address: str) -> str:
@@ -392,7 +406,7 @@ class PageHandler(LayoutHandler):
             has_address=public_game_address(self.config.game.address) is not None,
             has_review=self.config.registration.approval,
             has_questions=public.questionnaire.enabled,
-            config=encode_output(public).decode(),
+            config=_to_attribute(_without_drawn(public)),
         )
 
 

@@ -121,7 +121,7 @@ def test_players_read_that_it_is_paused_until_olivia_decides(make_stack: MakeSta
     ask_until(lambda: is_open(stack), lambda shown: not shown)
 
     refused = stack.post("/api/verify/send", {"email": bob.email})
-    paused = "Registration is paused until the team has decided about the applications that wait."
+    paused = "Registration is paused until the team has decided on the waiting applications."
     assert assert_refused(refused, 409, "registration_closed")["fault"] == "paused"
     assert refused.json["message"] == paused
     assert paused in stack.get("/").text

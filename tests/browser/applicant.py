@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
+import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.support.stack import Person, Stack, find_code, has_code
@@ -62,30 +64,52 @@ def press_register(page: Page, lost: int = 3) -> None:
         expect_unsure(page)
 
 
+_UNSURE = re.compile("we don’t know whether it arrived|nous ne savons pas si|不知道是否已送达")
+
+
 def expect_unsure(page: Page, place: Locator | None = None) -> None:
     """The page says what it knows."""
-    expect(place or page.locator("#notice")).to_contain_text("we don’t know whether it arrived")
+    expect(place or page.locator("#notice")).to_contain_text(_UNSURE)
 
 
-LOSSES = 3
+class Loss(NamedTuple):
+    """How often the answer of a request gets lost, and whether the page is loaded again then, as phones do."""
+
+    times: int
+    is_reloaded: bool = False
 
 
-def press_until_answered(page: Page, path: str, press: Callable[[], object], unsure: Locator | None = None) -> None:
-    """Press while answers of this path get lost, and once more. `unsure`: where the page says so, if not at the top."""
-    for _time in range(LOSSES):
+LOSSES = RELOADED, ONCE, THRICE = Loss(1, is_reloaded=True), Loss(1), Loss(3)
+each_loss = pytest.mark.parametrize("loss", LOSSES, ids=["reloaded", "once", "three times"])
+
+
+def press_through(
+    page: Page,
+    path: str,
+    loss: Loss,
+    press: Callable[[], object],
+    fill: Callable[[], object] = lambda: None,
+    *,
+    unsure: Locator | None = None,
+    is_found_out: bool = False,
+) -> None:
+    """Fill in and press while answers of this path get lost, and once more.
+
+    `unsure`: where the page says so, if not at the top. `is_found_out`: a page that is loaded again shows, without a
+    press, that it was done.
+    """
+    fill()
+    for _time in range(loss.times):
         lose_answers(page, path, 1)
         with page.expect_event("requestfailed", lambda request: request.url.endswith(f"/api/{path}")):
             press()
         expect_unsure(page, unsure)
+    if loss.is_reloaded:
+        page.reload()
+        if is_found_out:
+            return
+        fill()
     press()
-
-
-def press_and_reload(page: Page, path: str, press: Callable[[], object]) -> None:
-    """Press, lose the answer, and reload the page as a phone does."""
-    lose_answers(page, path, 1)
-    press()
-    expect_unsure(page)
-    page.reload()
 
 
 class Applicant:

@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.applicant import expect_received, path_in_receipt, press_until_answered
+from tests.browser.applicant import THRICE, expect_received, path_in_receipt, press_through
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
 from tests.browser.words import Words
@@ -290,7 +290,7 @@ def test_oscar_ends_what_his_old_password_made(stack: Stack, open_page: OpenPage
     part.get_by_role("button", name="End all of it").click()
     expect(part.get_by_text("The current password is wrong.")).to_be_visible()
     part.get_by_label("Current password").fill("oscars-next-secret")
-    press_until_answered(page, "user/made/end", part.get_by_role("button", name="End all of it").click)
+    press_through(page, "user/made/end", THRICE, part.get_by_role("button", name="End all of it").click)
     expect(told).to_have_text("All of it has ended.")
     expect(part.get_by_text("There is nothing of yours in force.")).to_be_visible()
     assert stack.get("/api/admin/users", token=bot).status == 401

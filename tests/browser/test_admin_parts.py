@@ -194,9 +194,9 @@ def test_after_an_update_the_page_asks_to_be_reloaded(open_page: OpenPage) -> No
     olivia = open_losing(open_page, losing(LATER, status=404))
     page = olivia.page
     olivia.reject()
-    expect(olivia.notice).to_have_text(olivia.say("page_outdated"))
+    expect(olivia.notice).to_have_text(olivia.say("page.common.page_outdated"))
     olivia.go("#bans")
-    expect(page.get_by_role("alert")).to_have_text(olivia.say("page_outdated"))
+    expect(page.get_by_role("alert")).to_have_text(olivia.say("page.common.page_outdated"))
     page.unroute_all()  # the files of the page as it is now
     page.get_by_role("button", name=olivia.say("reload")).click()
     expect_view(olivia.expect_logged_in(), "bans")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Request, Route, expect
 
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.applicant import press_until_answered
+from tests.browser.applicant import LOSSES, press_through
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator, box_of, open_queue, standing_clock
 from tests.browser.words import Words
@@ -573,8 +574,10 @@ def test_answers_have_links_and_are_given_points_on_the_card(stack: Stack, open_
     expect(card.locator(".score")).to_contain_text("50")
     expect(card.get_by_label("Points, up to")).to_have_count(1)
     points = card.get_by_label("Points, up to 30")
-    points.fill("20")
-    press_until_answered(olivia.page, "admin/user/points", lambda: points.press("Enter"))
+    for loss, worth in zip(LOSSES, ("5", "10", "20"), strict=True):
+        press, fill = partial(points.press, "Enter"), partial(points.fill, worth)
+        press_through(olivia.page, "admin/user/points", loss, press, fill)
+        expect(card.locator(".score")).to_contain_text(str(50 + int(worth)))
     expect(card.locator(".score")).to_contain_text("70")
     expect(card.get_by_label("Points, up to 30")).to_have_value("20")
     expect(card.locator(".score")).to_contain_text("needs review")

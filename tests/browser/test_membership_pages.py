@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.applicant import lose_answers, path_in_receipt, press_until_answered
+from tests.browser.applicant import ONCE, RELOADED, THRICE, Loss, lose_answers, path_in_receipt, press_through
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
 from tests.browser.words import Words
@@ -168,8 +169,10 @@ def test_who_has_ended_is_told_so_everywhere(stack: Stack, open_page: OpenPage) 
     expect(page.get_by_role("status")).to_have_text("Your password is set.")
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_alice_asks_to_stay_and_olivia_renews_with_one_key(stack: Stack, open_page: OpenPage, language: str) -> None:
+@pytest.mark.parametrize(("language", "loss"), [("en", RELOADED), ("fr", ONCE), ("zh", THRICE)])
+def test_alice_asks_to_stay_and_olivia_renews_with_one_key(
+    stack: Stack, open_page: OpenPage, language: str, loss: Loss
+) -> None:
     alice = stack.approved("alice")
     our_database(stack).execute(
         "UPDATE regsvc_user SET member_until = datetime('now', '+2 days') WHERE username = ?", (alice.name,)
@@ -180,13 +183,10 @@ def test_alice_asks_to_stay_and_olivia_renews_with_one_key(stack: Stack, open_pa
     page.locator("[autocomplete=current-password]").fill(alice.password)
     page.keyboard.press("Enter")
     expect(page.locator(".notice[data-kind=wait]")).to_be_visible()
-    page.get_by_label(say("stay_text")).fill("I was away for the exams.")
-    ask = page.get_by_role("button", name=say("stay_ask"))
+    words, ask = page.get_by_label(say("stay_text")), page.get_by_role("button", name=say("stay_ask"))
     assert find_serious_faults(page, ["main"]) == []
-    if language == "en":
-        press_until_answered(page, "user/membership/ask", ask.click)
-    else:
-        ask.click()
+    fill = partial(words.fill, "I was away for the exams.")
+    press_through(page, "user/membership/ask", loss, ask.click, fill, is_found_out=True)
     expect(ask).to_have_count(0)
     expect(page.locator(".notice[data-kind=wait]")).to_contain_text(say("stay_asked").partition("{at}")[0])
 

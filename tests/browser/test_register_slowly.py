@@ -6,7 +6,15 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.applicant import Applicant, expect_received, expect_unsure, lose_answers, press_register
+from tests.browser.applicant import (
+    Applicant,
+    Loss,
+    each_loss,
+    expect_received,
+    expect_unsure,
+    press_register,
+    press_through,
+)
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.our_tables import age_code, our_database
 from tests.support.questions import UNSCORED, asking
@@ -113,26 +121,14 @@ def test_what_nobody_may_have_is_refused_before_the_questions(stack: Stack, open
 
 def test_a_registration_whose_answer_was_lost_comes_before_its_questions(stack: Stack, open_page: OpenPage) -> None:
     """The proof of the address is spent, with which the answers would be sent again. So it is under another name."""
-    for change in ("nothing", "the answers", "the name"):
+    for change in ("the answers", "the name"):
         alice = Applicant(open_page("/register", may_complain=True), stack, stack.newcomer("alice"))
         page = alice.page
         alice.give_email()
-        if change == "nothing":  # that of each step is lost as well
-            for path in ("verify/check", "register/check", "questionnaire/submit"):
-                lose_answers(page, path, 1)
         alice.give_code()
-        if change == "nothing":
-            expect_unsure(page)
-            alice.press("Next")
         alice.give_name()
-        if change == "nothing":
-            expect_unsure(page)
-            alice.press("Next")
         for answer in ("Talk", "Building"):
             page.get_by_label(answer).check()
-        if change == "nothing":
-            alice.press("Register")
-            expect_unsure(page)
         press_register(page)
         if change == "the answers":
             page.get_by_label("Why here?").fill(WORDS)
@@ -145,6 +141,26 @@ def test_a_registration_whose_answer_was_lost_comes_before_its_questions(stack: 
         expect_received(page)
         assert len([letter for letter in stack.smtp.letters_to(alice.person.email) if has_code(letter)]) == 1
         assert stack.user(alice.person)["status"] == "pending"
+
+
+@each_loss
+def test_each_step_whose_answer_is_lost_is_done_once(stack: Stack, open_page: OpenPage, loss: Loss) -> None:
+    alice = Applicant(open_page("/register", may_complain=True), stack, stack.newcomer("alice"))
+    page = alice.page
+    alice.give_email()
+    code = alice.code()
+    press_through(page, "verify/check", loss, lambda: alice.give_code(code))
+    send = page.locator("form button:not([type])")
+    press_through(page, "register/check", loss, send.click, alice.fill_name)
+
+    def answer() -> None:
+        for label in ("Talk", "Building"):
+            page.get_by_label(label).check()
+
+    press_through(page, "questionnaire/submit", loss, send.click, answer)
+    expect_received(page)
+    assert len([letter for letter in stack.smtp.letters_to(alice.person.email) if has_code(letter)]) == 1
+    assert stack.user(alice.person)["status"] == "pending"
 
 
 def test_what_did_not_arrive_is_not_sent_as_it_was(stack: Stack, open_page: OpenPage) -> None:

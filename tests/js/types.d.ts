@@ -65,15 +65,8 @@ declare global {
     refresh(): Promise<void>;
   }
 
-  interface AccountSection {
-    title: string;
-    isShown(config: Config): boolean;
-    /** Whether only members of the team have it. */
-    isForTeam?: boolean;
-    /** Whether screen readers are told when its content changes. */
-    isLive?: boolean;
-    render(account: Account, place: SectionPlace): Child | Promise<Child>;
-  }
+  /** Renders the content of a section of the account. */
+  type AccountSection = (account: Account, place: SectionPlace) => Child | Promise<Child>;
 
   /** Where a section of the account is: it may show something else, and itself again. */
   interface SectionPlace {

@@ -18,7 +18,7 @@ def test_what_a_module_needs_stands_before_it() -> None:
         page='import { hello as greet } from "./words.js";\ngreet();',
         words="export function hello() {}\nexport const other = 1;",
     )
-    assert joined == "function hello() {}\nconst other = 1;\nconst greet = hello;greet();"
+    assert joined == "function hello(){}\nconst other=1;\nconst greet=hello;greet();"
 
 
 def test_modules_that_declare_the_same_have_scopes_of_their_own() -> None:
@@ -30,12 +30,12 @@ def test_modules_that_declare_the_same_have_scopes_of_their_own() -> None:
         d="export const d = 4;",
     )
     assert joined.splitlines() == [
-        "const { a } = (() => {let c = 1;const a = c;return { a };})();",
-        "const d = 4;",
-        "const { b } = (() => {async function* c() {}",
-        "class b {}",
-        "return { b };})();",
-        "{let c = a + b;}",
+        "const{a}=(()=>{let c=1;const a=c;return{a};})();",
+        "const d=4;",
+        "const{b}=(()=>{async function*c(){}",
+        "class b{}",
+        "return{b};})();",
+        "{let c=a + b;}",
     ]
     with pytest.raises(UnsupportedModule, match="two modules export a"):
         join(
@@ -53,7 +53,7 @@ def test_a_module_that_two_others_need_is_there_once() -> None:
         c="export async function c() {}",
     )
     assert joined.count("async function c()") == 1
-    assert joined.split() == ["async", "function", "c()", "{}", "class", "b", "{}"]
+    assert joined.split() == ["async", "function", "c(){}", "class", "b{}"]
 
 
 def test_a_module_for_what_a_host_does_not_use_is_left_out() -> None:
@@ -62,7 +62,7 @@ def test_a_module_for_what_a_host_does_not_use_is_left_out() -> None:
         "a": 'import { c } from "./c.js";\nexport const a = c;',
         "c": "export function c() {}",
     }
-    assert join(**files).splitlines() == ["function c() {}", "const a = c;", "const b = a;b?.();"]
+    assert join(**files).splitlines() == ["function c(){}", "const a=c;", "const b=a;b?.();"]
     assert join(frozenset(), **files) == "let b;b?.();"
 
 
@@ -73,7 +73,21 @@ def test_files_are_named_from_where_they_are() -> None:
         below_two="export const two = 2;",
         up="export const up = 1;",
     )
-    assert joined.splitlines() == ["const two = 2;", "const up = 1;", "const one = two + up;"]
+    assert joined.splitlines() == ["const two=2;", "const up=1;", "const one=two + up;"]
+
+
+@pytest.mark.parametrize(
+    ("spaced", "kept"),
+    [
+        ("f(\"a , b\", ' = ', { c: 1 })", "f(\"a , b\",' = ',{c:1})"),
+        ("f(`{ ${ a ? b : `( ${c} )` } , ${ { d } } ;`, 1)", "f(`{ ${ a ? b : `( ${c} )` } , ${ { d } } ;`,1)"),
+        (r"const parts = /[/ =] , \/ ; ( )/u.exec(a / b / c)", r"const parts=/[/ =] , \/ ; ( )/u.exec(a / b / c)"),
+        ("for (const x of [1, 2]) if (!(x in {})) return", "for(const x of[1,2])if(!(x in{}))return"),
+        ("let y = a - -b + ++c", "let y=a - -b + ++c"),
+    ],
+)
+def test_spaces_are_left_out_but_where_they_mean_something(spaced: str, kept: str) -> None:
+    assert join(page=spaced) == kept
 
 
 def test_comments_and_indentation_are_left_out() -> None:
@@ -97,7 +111,7 @@ def test_comments_and_indentation_are_left_out() -> None:
         "greet();",
     ]
     kept = [
-        'function greet() {const address = "https://example.org/*";const text = ["a",];return (`${address}//`);}',
+        'function greet(){const address="https://example.org/*";const text=["a",];return(`${address}//`);}',
         "(greet());greet();",
     ]
     assert join(page="\n".join(page)).splitlines() == kept
@@ -107,6 +121,7 @@ def test_comments_and_indentation_are_left_out() -> None:
     "source",
     [
         "const twoLines = `\n// one`;",
+        "const nested = `${`${`a`}, ${`b`}`}, ${ { c: { d } }.c }`;",
         "export default 1;",
         "export let changing = 1;",
         "const [first, second] = words;",

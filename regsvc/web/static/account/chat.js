@@ -7,18 +7,14 @@ import { button, make } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 
-/** @type {AccountSection} */
-export const chatSection = {
-  title: "chat_title",
-  isShown: (config) => config.chat.enabled,
-
-  isLive: true,
-
-  async render(account, place) {
-    const linked = await findLinkedAccount(account.api, account.user.username);
-    return linked === null ? renderUnlinked(account, place) : renderLinked(account, place, linked);
-  },
-};
+/**
+ * @param {Account} account
+ * @param {SectionPlace} place
+ */
+export async function renderChat(account, place) {
+  const linked = await findLinkedAccount(account.api, account.user.username);
+  return linked === null ? renderUnlinked(account, place) : renderLinked(account, place, linked);
+}
 
 /**
  * @param {Account} account

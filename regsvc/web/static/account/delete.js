@@ -9,37 +9,32 @@ import { notice } from "../shared/notice.js";
 import { currentPasswordField } from "./password.js";
 
 /** @type {AccountSection} */
-export const deleteSection = {
-  title: "delete_title",
-  isShown: () => true,
-
-  render({ api, user, leave }) {
-    const totp = totpField();
-    const form = new Form({
-      fields: [currentPasswordField(), totp],
-      submit: t("delete_for_good"),
-      kind: "danger",
-      send: async (values) => {
-        const title = t("delete_sure", { username: user.username });
-        if (!(await confirm(title, t("delete_about"), { confirmText: t("delete_for_good") }))) {
-          return;
-        }
-        const { message = "" } = await api.post("user/delete", {
-          currentPassword: values.currentPassword,
-          ...secondFactor(values),
-        });
-        leave(message);
-      },
-      onRefusal: (refusal) => {
-        if (refusal.code !== "totp_required" || !totp.element.hidden) {
-          return false;
-        }
-        totp.element.hidden = false;
-        notice.show(refusal.message);
-        totp.focus();
-        return true;
-      },
-    });
-    return [make("p", {}, t("delete_about")), form.element];
-  },
-};
+export function renderDelete({ api, user, leave }) {
+  const totp = totpField();
+  const form = new Form({
+    fields: [currentPasswordField(), totp],
+    submit: t("delete_for_good"),
+    kind: "danger",
+    send: async (values) => {
+      const title = t("delete_sure", { username: user.username });
+      if (!(await confirm(title, t("delete_about"), { confirmText: t("delete_for_good") }))) {
+        return;
+      }
+      const { message = "" } = await api.post("user/delete", {
+        currentPassword: values.currentPassword,
+        ...secondFactor(values),
+      });
+      leave(message);
+    },
+    onRefusal: (refusal) => {
+      if (refusal.code !== "totp_required" || !totp.element.hidden) {
+        return false;
+      }
+      totp.element.hidden = false;
+      notice.show(refusal.message);
+      totp.focus();
+      return true;
+    },
+  });
+  return [make("p", {}, t("delete_about")), form.element];
+}

@@ -7,16 +7,11 @@ import { t } from "../shared/i18n.js";
 import { currentPasswordField } from "./password.js";
 
 /** @type {AccountSection} */
-export const emailSection = {
-  title: "email_title",
-  isShown: (config) => config.registration.passwordReset === "mail",
-
-  render(account) {
-    const container = make("div", {});
-    replaceContent(container, addressForm(account, container));
-    return container;
-  },
-};
+export function renderEmail(account) {
+  const container = make("div", {});
+  replaceContent(container, addressForm(account, container));
+  return container;
+}
 
 /**
  * @param {Account} account

@@ -6,17 +6,9 @@ import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 
 /** @type {AccountSection} */
-export const exportSection = {
-  title: "export_title",
-  isShown: () => true,
-
-  render({ api, user }) {
-    return [
-      make("p", {}, t("export_about")),
-      button(t("export_download"), () => download(api, user.username), "quiet"),
-    ];
-  },
-};
+export function renderExport({ api, user }) {
+  return [make("p", {}, t("export_about")), button(t("export_download"), () => download(api, user.username), "quiet")];
+}
 
 /**
  * @param {import("../shared/api.js").Api} api

@@ -8,59 +8,51 @@ import { passwordField } from "../shared/password-fields.js";
 import { platformTitle } from "../shared/platforms.js";
 
 /** @type {AccountSection} */
-export const passwordSection = {
-  title: "password_title",
-  isShown: () => true,
+export function renderPassword({ api, config, user, leave }) {
+  const password = passwordField("newPassword", t("password_new"), config, {
+    also: (value) => (value.toLowerCase() === user.username.toLowerCase() ? t("password_is_name") : ""),
+  });
+  /** @type {GetReply<"user/made">} */
+  let made;
+  const form = new Form({
+    fields: [currentPasswordField(), password],
+    submit: t("password_change"),
+    send: async ({ currentPassword, newPassword }) => {
+      if (made === undefined || !api.isUnanswered("user/password")) {
+        made = await api.get("user/made"); // asked before the session ends, too
+      }
+      const { message = "" } = await api.post("user/password", { currentPassword, newPassword });
+      const left = listMade({ ...made, sessions: [] }).map((entry) => entry.join(": "));
+      if (left.length > 0) {
+        location.hash = "made_title"; // open after the login
+      }
+      leave([message, ...(left.length ? [t("made_left"), ...left] : [])].join("\n"));
+    },
+  });
+  return form.element;
+}
 
-  render({ api, config, user, leave }) {
-    const password = passwordField("newPassword", t("password_new"), config, {
-      also: (value) => (value.toLowerCase() === user.username.toLowerCase() ? t("password_is_name") : ""),
-    });
-    /** @type {GetReply<"user/made">} */
-    let made;
-    const form = new Form({
-      fields: [currentPasswordField(), password],
-      submit: t("password_change"),
-      send: async ({ currentPassword, newPassword }) => {
-        if (made === undefined || !api.isUnanswered("user/password")) {
-          made = await api.get("user/made"); // asked before the session ends, too
-        }
-        const { message = "" } = await api.post("user/password", { currentPassword, newPassword });
-        const left = listMade({ ...made, sessions: [] }).map((entry) => entry.join(": "));
-        if (left.length > 0) {
-          location.hash = madeSection.title; // open after the login
-        }
-        leave([message, ...(left.length ? [t("made_left"), ...left] : [])].join("\n"));
-      },
-    });
-    return form.element;
-  },
-};
-
-/** @type {AccountSection} */
-export const madeSection = {
-  title: "made_title",
-  isForTeam: true,
-  isShown: () => true,
-
-  async render({ api }, place) {
-    const entries = listMade(await api.get("user/made"));
-    if (entries.length === 0) {
-      return make("p", {}, t("made_none"));
-    }
-    const form = new Form({
-      fields: [currentPasswordField()],
-      submit: t("made_end"),
-      kind: "danger",
-      send: async ({ currentPassword }) => {
-        const { message = "" } = await api.post("user/made/end", { currentPassword });
-        await place.renderAgain();
-        notice.announce(message);
-      },
-    });
-    return [make("p", {}, t("made_about")), definitionList(entries), form.element];
-  },
-};
+/**
+ * @param {Account} account
+ * @param {SectionPlace} place
+ */
+export async function renderMade({ api }, place) {
+  const entries = listMade(await api.get("user/made"));
+  if (entries.length === 0) {
+    return make("p", {}, t("made_none"));
+  }
+  const form = new Form({
+    fields: [currentPasswordField()],
+    submit: t("made_end"),
+    kind: "danger",
+    send: async ({ currentPassword }) => {
+      const { message = "" } = await api.post("user/made/end", { currentPassword });
+      await place.renderAgain();
+      notice.announce(message);
+    },
+  });
+  return [make("p", {}, t("made_about")), definitionList(entries), form.element];
+}
 
 /**
  * Return what has not ended, as names and values; kinds of which there is nothing are left out.

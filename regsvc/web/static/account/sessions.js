@@ -8,17 +8,15 @@ import { notice } from "../shared/notice.js";
 
 /** @typedef {GetReply<"user/sessions">["sessions"][number]} OwnSession */
 
-/** @type {AccountSection} */
-export const sessionsSection = {
-  title: "sessions_title",
-  isShown: () => true,
-
-  async render(account, place) {
-    const { sessions } = await account.api.get("user/sessions");
-    const items = sessions.map((session) => renderSession(account, place, session));
-    return make("ul", { class: "plain-list" }, items);
-  },
-};
+/**
+ * @param {Account} account
+ * @param {SectionPlace} place
+ */
+export async function renderSessions(account, place) {
+  const { sessions } = await account.api.get("user/sessions");
+  const items = sessions.map((session) => renderSession(account, place, session));
+  return make("ul", { class: "plain-list" }, items);
+}
 
 /**
  * @param {Account} account

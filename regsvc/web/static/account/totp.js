@@ -10,30 +10,28 @@ import { notice } from "../shared/notice.js";
 import { recall } from "../shared/recall.js";
 import { currentPasswordField } from "./password.js";
 
-/** @type {AccountSection} */
-export const totpSection = {
-  title: "totp_title",
-  isShown: () => true,
-
-  async render(account, place) {
-    const state = await account.api.get("user/totp");
-    if (!state.enabled) {
-      const about = t(state.required ? "totp_about_required" : "totp_about");
-      return [make("p", {}, about), beginForm(account, place).element];
-    }
-    const { api } = account;
-    const made = (await recall(api, "user/totp/confirm")) ?? (await recall(api, "user/totp/recovery-codes"));
-    if (made !== null) {
-      return renderCodes(place, made.recoveryCodes); // they were made, and not shown yet
-    }
-    return [
-      make("p", {}, t(state.inGame ? "totp_on_in_game" : "totp_on")),
-      make("p", {}, t("recovery_left", { count: state.recoveryCodesLeft })),
-      part("recovery_new", t("recovery_new_about"), replaceForm(account, place)),
-      part("totp_turn_off", t("totp_turn_off_about"), turnOffForm(account, place)),
-    ];
-  },
-};
+/**
+ * @param {Account} account
+ * @param {SectionPlace} place
+ */
+export async function renderTotp(account, place) {
+  const state = await account.api.get("user/totp");
+  if (!state.enabled) {
+    const about = t(state.required ? "totp_about_required" : "totp_about");
+    return [make("p", {}, about), beginForm(account, place).element];
+  }
+  const { api } = account;
+  const made = (await recall(api, "user/totp/confirm")) ?? (await recall(api, "user/totp/recovery-codes"));
+  if (made !== null) {
+    return renderCodes(place, made.recoveryCodes); // they were made, and not shown yet
+  }
+  return [
+    make("p", {}, t(state.inGame ? "totp_on_in_game" : "totp_on")),
+    make("p", {}, t("recovery_left", { count: state.recoveryCodesLeft })),
+    part("recovery_new", t("recovery_new_about"), replaceForm(account, place)),
+    part("totp_turn_off", t("totp_turn_off_about"), turnOffForm(account, place)),
+  ];
+}
 
 /**
  * @param {string} title

@@ -3,7 +3,7 @@
 
 import { asRefusal } from "../shared/api.js";
 import { notice } from "../shared/notice.js";
-import { loadPart, prefetchPart } from "./parts.js";
+import { loadPart, prefetchPart } from "../shared/parts.js";
 
 /** @typedef {typeof import("../pages/admin-2-rest.js")} Rest */
 /** @typedef {typeof import("../pages/admin-3-later.js")} Later */

@@ -7,8 +7,8 @@ import { t } from "../shared/i18n.js";
 import { loginForm } from "../shared/login.js";
 import { notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
+import { loadPart, prefetchPart } from "../shared/parts.js";
 import { Session } from "../shared/session.js";
-import { loadPart, prefetchPart } from "./parts.js";
 import { askForQueue } from "./queue-pages.js";
 
 /** @typedef {typeof import("../pages/admin-1-inside.js")} Inside */

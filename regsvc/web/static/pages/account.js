@@ -1,13 +1,6 @@
 // The player's own account: the status of the registration, and everything the player may change.
 
-import { chatSection } from "../account/chat.js";
-import { deleteSection } from "../account/delete.js";
-import { emailSection } from "../account/email.js";
-import { exportSection } from "../account/export.js";
 import { lookForRole, renderMembership, stayForm } from "../account/membership.js";
-import { madeSection, passwordSection } from "../account/password.js";
-import { sessionsSection } from "../account/sessions.js";
-import { totpSection } from "../account/totp.js";
 import { beginAgain } from "../register/draft.js";
 import { Api, asRefusal, Refusal } from "../shared/api.js";
 import { config, linkContact } from "../shared/config.js";
@@ -18,21 +11,15 @@ import { joinHelp } from "../shared/join-help.js";
 import { loginForm } from "../shared/login.js";
 import { notice } from "../shared/notice.js";
 import { showSection, startPage } from "../shared/page.js";
+import { loadPart, prefetchPart } from "../shared/parts.js";
 import { recall } from "../shared/recall.js";
 import { Session } from "../shared/session.js";
 import { ownWhy } from "../shared/why.js";
 
-const SECTIONS = [
-  passwordSection,
-  madeSection,
-  totpSection,
-  sessionsSection,
-  emailSection,
-  chatSection,
-  exportSection,
-  deleteSection,
-];
+/** @typedef {typeof import("./account-1-sections.js")} Sections */
 
+const SECTIONS = 0; // the part of the page with what is in them
+const isMailed = config.registration.passwordReset === "mail";
 const session = new Session("user");
 const ENDING = /** @type {const} */ (["logout", "user/password", "user/delete"]); // what ends the session
 const api = new Api(session, () => {
@@ -122,7 +109,16 @@ async function showAccount(username) {
   const user = { ...data, username: data.username ?? username };
   const account = { api, config, session, user, leave, refresh: async () => void (await showAccount(username)) };
   const isInTeam = session.current?.isAdmin === true;
-  const sections = SECTIONS.filter((section) => section.isShown(config) && (isInTeam || !section.isForTeam));
+  const sections = [
+    "password_title",
+    isInTeam && "made_title",
+    "totp_title",
+    "sessions_title",
+    isMailed && "email_title",
+    config.chat.enabled && "chat_title",
+    "export_title",
+    "delete_title",
+  ];
   showSection(
     user.username,
     renderOverview(account),
@@ -130,8 +126,8 @@ async function showAccount(username) {
     isInTeam && make("p", {}, link("admin", t("to_admin"), { class: "button quiet" })),
     make(
       "div",
-      { class: "sections" },
-      sections.map((section) => renderSection(section, account)),
+      { class: "sections", onpointerover: () => prefetchPart(SECTIONS) },
+      sections.map((title) => title && renderSection(title, account)),
     ),
     button(t("log_out"), logOut, "quiet"),
   );
@@ -147,7 +143,7 @@ function adviceKey({ status, canBeMailed, reapplyAt, answerBy }) {
   if (answerBy) {
     return "asked";
   }
-  if (status === "pending" && !emailSection.isShown(config)) {
+  if (status === "pending" && !isMailed) {
     return "advice_pending_unmailed";
   }
   if (status === "pending" && !canBeMailed) {
@@ -197,19 +193,22 @@ function applyAgain(token) {
 /**
  * Render a section that opens; its content is loaded when it is opened first.
  *
- * @param {AccountSection} section
+ * @param {string} title
  * @param {Account} account
  */
-function renderSection(section, account) {
-  const container = make("div", { class: "section", "aria-live": section.isLive ? "polite" : null });
+function renderSection(title, account) {
+  const container = make("div", { class: "section", "aria-live": title === "chat_title" ? "polite" : null });
   const show = (/** @type {Child[]} */ ...children) => replaceContent(container, ...children);
-  const renderAgain = async () => show(await section.render(account, { show, renderAgain }));
+  const renderAgain = async () => {
+    const { sections } = /** @type {Sections} */ (await loadPart(SECTIONS));
+    show(await sections[title](account, { show, renderAgain }));
+  };
   const ontoggle = (/** @type {{ target: HTMLDetailsElement }} */ { target }) =>
     target.open && !container.hasChildNodes() && renderAgain().catch((error) => notice.showRefusal(asRefusal(error)));
   const { status, canBeMailed } = account.user;
-  const isMissing = section === emailSection && status === "pending" && !canBeMailed;
-  const open = isMissing || location.hash === `#${section.title}`; // a link from another page led to it
-  return make("details", { id: section.title, open, ontoggle }, make("summary", {}, t(section.title)), container);
+  const isMissing = title === "email_title" && status === "pending" && !canBeMailed;
+  const open = isMissing || location.hash === `#${title}`; // a link from another page led to it
+  return make("details", { id: title, open, ontoggle }, make("summary", {}, t(title)), container);
 }
 
 /**
@@ -227,7 +226,8 @@ async function logOut() {
     const { message = "" } = await api.post("logout", {});
     leave(message);
   } catch (error) {
-    notice.showRefusal(asRefusal(error));
+    const refusal = asRefusal(error);
+    session.current && notice.showRefusal(refusal); // unless another request was told that the session is over
   }
 }
 

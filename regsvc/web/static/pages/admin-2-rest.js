@@ -90,7 +90,8 @@ export async function logOut() {
     claimDrafts("");
     leave(message, "good");
   } catch (error) {
-    notice.showRefusal(asRefusal(error));
+    const refusal = asRefusal(error);
+    session.current && notice.showRefusal(refusal); // unless another request was told that the session is over
   }
 }
 

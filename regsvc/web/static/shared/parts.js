@@ -1,7 +1,7 @@
 // The parts of this page that are loaded after it: scripts with their style and texts. The server names their files.
 
-import { asRefusal, Refusal } from "../shared/api.js";
-import { t, texts } from "../shared/i18n.js";
+import { asRefusal, Refusal } from "./api.js";
+import { t, texts } from "./i18n.js";
 
 const TIMEOUT = 30_000; // milliseconds
 const GONE = 404;
