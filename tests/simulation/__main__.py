@@ -24,6 +24,7 @@ _seconds = time.monotonic  # of the real clock
 simulate_time_and_threads()  # before the product is imported
 
 from tests.simulation.life import Life  # noqa: E402
+from tests.simulation.members import choose_settings  # noqa: E402
 from tests.simulation.world import World  # noqa: E402
 from tests.support.peers.mariadb import MariaDBServer  # noqa: E402
 
@@ -50,7 +51,7 @@ def live(given: argparse.Namespace) -> int:
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = open_server(given.port, directory, stack) if given.database == "mariadb" else None
-        world = stack.enter_context(World(given.seed, directory, server))
+        world = stack.enter_context(World(given.seed, directory, server, choose_settings))
         if given.trace:
             world.trace.echo = print
         started, used = world.clock(), time.process_time()
@@ -58,7 +59,8 @@ def live(given: argparse.Namespace) -> int:
         life.settle_in()
         where = f"seed {given.seed} on {given.database}"
         try:
-            world.live(life.run)
+            with life.peers.hooked():
+                world.live(life.run)
         except BaseException as error:
             print(*world.trace.last, f"{where}, operation {life.operations}: {error!r}", sep="\n", file=sys.stderr)
             raise

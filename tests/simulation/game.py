@@ -1,7 +1,6 @@
 """What happens beside the product: in the game, in SQL, in files, on the network, and to the machine."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -27,6 +26,9 @@ class Surroundings:
         self.chance = world.chance
         self.is_table_away = False
         self._passwords = 0
+        self.console: Any = None
+        self.on_seen: Callable[[str], None] = lambda name: None
+        self.on_gone: Callable[[str], None] = lambda name: None
 
     def new_password(self) -> str:
         self._passwords += 1
@@ -82,6 +84,7 @@ class Surroundings:
         bukkit = self.world.bukkit
         if not bukkit.is_running and not self.is_table_away:
             await self.world.on_thread(OUTSIDE, bukkit.start)
+            self.console.load()
             self.note("the game starts")
 
     async def register_there(self) -> None:
@@ -99,13 +102,15 @@ class Surroundings:
         if password is None or await self.in_game(f"{name} joins", lambda: bukkit.join(name)) not in ENTERED:
             return
         is_in = await self.in_game(f"{name} logs in there", lambda: bukkit.login(name, password))
+        if is_in:
+            self.on_seen(name)
         then = self.chance.choice(["plays", "plays", "password", "unregister", "session"]) if is_in else "leaves"
         if then == "password":
             new = self.new_password()
             if await self.in_game(f"/changepassword {name}", lambda: authme.change_password(name, password, new)):
                 self.oracle.note_game_password(name, password, new)
         elif then == "unregister":
-            self.oracle.note_gone(name)
+            self._note_gone(name)
             await self.in_game(f"/unregister {name}", lambda: bukkit.unregister(name, password))
         elif then == "session" and not self.is_table_away:
             self.write(name, hasSession=1)
@@ -114,8 +119,12 @@ class Surroundings:
     async def purge_there(self) -> None:
         """Let AuthMe purge who was away for long, or the console unregister somebody."""
         authme, name = self.world.services.authme, self.chance.choice(NAMES)
-        self.oracle.note_gone(name)
+        self._note_gone(name)
         await self.in_game(f"the console: unregister {name}", lambda: authme.unregister_from_console(name))
+
+    def _note_gone(self, name: str) -> None:
+        self.oracle.note_gone(name)
+        self.on_gone(name)
 
     def keep_operators(self) -> None:
         """AuthMe's purge leaves the operators alone."""
@@ -144,15 +153,18 @@ class Surroundings:
 
     async def edit_allowlist(self) -> None:
         """Type `/whitelist add` or `remove` in the game, which writes its whole list: who is added is approved."""
-        name, file = self.chance.choice(NAMES), self.world.services.game.directory / "whitelist.json"
-        entries = json.loads(file.read_text(encoding="utf-8"))
-        kept = [entry for entry in entries if entry["name"] != name]
-        is_added = len(kept) == len(entries)
+        name, console = self.chance.choice(NAMES), self.console
+        if not self.world.bukkit.is_running:
+            return
+        uuid = offline_uuid(name)
+        is_added = uuid not in console.listed
         if is_added:
-            kept.append({"uuid": offline_uuid(name), "name": name})
+            console.listed[uuid] = name
+        else:
+            del console.listed[uuid]
         self.oracle.note_list_edit(name, is_added=is_added)
         self.note(f"/whitelist {'add' if is_added else 'remove'} {name}")
-        self.world.write_in_place(file, json.dumps(kept))
+        console.save()
 
     async def take_table_away(self) -> None:
         """Rename AuthMe's table for a while, as a host does who restores a backup."""

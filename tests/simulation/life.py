@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from tests.simulation.faults import FAULTS
 from tests.simulation.game import LONG_AGO, NEVER_PURGED, Surroundings
+from tests.simulation.members import Members
 from tests.simulation.oracle import Known, Oracle
+from tests.simulation.peers import Peers
 from tests.simulation.people import People
 from tests.simulation.world import World
 from tests.support.crash.operator_rights import OPERATORS, OperatorRights
@@ -30,6 +32,10 @@ class Life:
         self.oracle = Oracle(world)
         self.game = game = Surroundings(world, self.oracle)
         self.people = people = People(world, self.oracle, game)
+        self.peers = peers = Peers(world)
+        game.console = peers.console
+        self.members = members = Members(world, self.oracle, people)
+        people.on_login, game.on_seen, game.on_gone = members.note_login, members.note_seen, members.note_gone
         self._acts: dict[Act, int] = {
             people.register: 14,
             people.log_in: 8,
@@ -37,6 +43,15 @@ class Life:
             people.decide: 20,
             people.set_password: 3,
             people.give_role: 3,
+            members.set_membership: 6,
+            members.ask_to_stay: 2,
+            members.type_membership: 2,
+            members.link_chat: 2,
+            members.change_guild: 4,
+            members.look_at_own: 1,
+            members.decide_and_undo: 3,
+            members.undo_days: 1,
+            members.change_registration: 1,
             game.join_as_operator: 6,
             game.type_op: 3,
             game.restart_game: 1,
@@ -47,9 +62,13 @@ class Life:
             game.edit_allowlist: 2,
             game.take_table_away: 1,
             game.change_network: 3,
+            self._change_peers: 3,
         }
         self._of_operators: set[Act] = {game.join_as_operator, game.type_op, game.restart_game, game.take_table_away}
         self._rights: OperatorRights
+
+    async def _change_peers(self) -> None:
+        self.peers.change()
 
     def settle_in(self) -> None:
         """Olivia and Paul are operators, of whom he waits for review; Rita may get a role; Guest is there for links."""
@@ -70,7 +89,7 @@ class Life:
         self.oracle.start()
 
     def _end_lost_rights(self) -> None:
-        app = self.world.app
+        app = self.world.services.app
         app.worker.run_here(app.lost_rights.end)
 
     async def run(self) -> None:
@@ -82,8 +101,9 @@ class Life:
         while self.operations < self._most and self.world.clock() < self._until:
             await self._step()
         await self._settle()
-        await asyncio.sleep(3 * 3600)  # the longest pause after an outage of the mail server, and of the chat
-        await self._settle()
+        for _hour in range(3):  # the longest pause after an outage of the mail server, and of the chat
+            self.world.clock.advance(hours=1)
+            await self._settle()
         self.oracle.check_end()
 
     async def _step(self) -> None:
@@ -94,12 +114,15 @@ class Life:
         if chance.random() < 0.3:
             faults.plan(chance.choice(FAULTS))
         faults.is_on = True
+        self.members.look_into_game()
         self.operations += len(acts)
         await asyncio.gather(*(act() for act in acts))
         await world.quiet()
         faults.stop()
-        self.check()
-        await asyncio.sleep(chance.choice([0.1, 1, 5, 5, 40, 400]))
+        self.check(of_operators=bool(of_operators))
+        await asyncio.sleep(chance.choice([0.1, 1, 5, 5, 40, 40]))
+        if chance.random() < 0.1:  # nothing happens for so long, and no job needs to be seen to run all the time
+            world.clock.advance(minutes=chance.randint(2, 20))
         if chance.random() < 0.08:
             world.clock.advance(hours=chance.randint(1, 100))
         world.bukkit.kick_late()
@@ -109,14 +132,23 @@ class Life:
         if chance.random() < 0.3:
             await self._settle()
 
-    def check(self) -> None:
+    def check(self, *, of_operators: bool = True) -> None:
+        """Check what is true at every moment; the rights of operators where those may have changed."""
         self.oracle.check()
-        self._rights.check()
+        self.members.check()
+        self.peers.check()
+        if of_operators:
+            self._rights.check()
 
     async def _settle(self) -> None:
         """Let the product do all that is due, without faults, and check that nothing is left to do."""
         self.world.mail.is_away = self.world.chat.is_away = False
+        self.members.guild.mood = "there"
+        self.peers.come_back()
         await asyncio.sleep(SETTLED)
         await self.world.quiet()
         self.check()
-        self.oracle.check_settled()
+        rows = self.oracle.check_settled()
+        self.members.check_settled(rows)
+        self.peers.check_settled()
+        self.peers.check_players(self.oracle.users)

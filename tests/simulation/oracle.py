@@ -65,6 +65,8 @@ class Known:
     status_was: Status = None
     is_listed_before: bool = False
     """Whether the game's allowlist had the name before there was a user: whoever takes it is approved by that."""
+    is_added: bool = False
+    """Whether somebody put the name on the list in the game, which may count later."""
     is_taken_off: bool = False
     """Whether somebody took the name off the list in the game, where it then stays off."""
     ended_before: int = 0
@@ -99,6 +101,10 @@ class Oracle:
         self._logins: list[Login] = []
         self._numbers = count(1)
         self._foreign: list[Any] = []
+        self.users: dict[str, User] = {}
+        """As they were at the last look, with the rows that are new since the one before."""
+        self.entries: list[AuditEntry] = []
+        self.messages: list[OutboxEntry] = []
         self._open: list[Callable[[Any], None]] = []
 
     def start(self) -> None:
@@ -112,7 +118,7 @@ class Oracle:
         for end in self._open.copy():
             end("unknown")
 
-    def _begin(self, end: Callable[[Any], None]) -> Callable[[Any], None]:
+    def begin(self, end: Callable[[Any], None]) -> Callable[[Any], None]:
         def end_once(outcome: Any) -> None:
             self._open.remove(end_once)
             end(outcome)
@@ -136,7 +142,7 @@ class Oracle:
                 known.possible.add(PENDING)
                 known.owner = password if outcome == "done" and not known.strangers else None
 
-        return self._begin(end)
+        return self.begin(end)
 
     def begin_decision(self, name: str, transition: str, by: str) -> Callable[[Outcome], None]:
         known, what = self.known[name.lower()], (name.lower(), transition, by)
@@ -160,7 +166,7 @@ class Oracle:
             if transition == "delete":
                 known.owner = None
 
-        return self._begin(end)
+        return self.begin(end)
 
     def begin_password(self, name: str, password: str) -> Callable[[Outcome], None]:
         """Begin a change of the password on the web."""
@@ -173,7 +179,7 @@ class Oracle:
             known.ended_before = number if outcome == "done" else known.ended_before
             known.owner = password if outcome == "done" and not known.strangers else None
 
-        return self._begin(end)
+        return self.begin(end)
 
     def begin_role(self, role: Status) -> Callable[[Outcome], None]:
         before, self._role_changed_at = set(self.role), next(self._numbers)
@@ -185,7 +191,7 @@ class Oracle:
             elif outcome == "done":
                 self.role = {role}
 
-        return self._begin(end)
+        return self.begin(end)
 
     def begin_game_registration(self, name: str, password: str) -> Callable[[bool], None]:
         known = self.known[name.lower()]
@@ -200,7 +206,7 @@ class Oracle:
                 if is_taken and self._world.services.find_user(name) is not None:
                     known.strangers.add(password)
 
-        return self._begin(end)
+        return self.begin(end)
 
     def note_game_password(self, name: str, old: str, new: str) -> None:
         known = self.known[name.lower()]
@@ -220,7 +226,8 @@ class Oracle:
     def note_list_edit(self, name: str, *, is_added: bool) -> None:
         """The list in the game was changed: who is added there is approved, who is removed does not play."""
         known = self.known[name.lower()]
-        known.edited |= {APPROVED, known.status} if is_added else {known.status}
+        known.edited |= {APPROVED, known.status} if is_added or known.is_listed_before else {known.status}
+        known.is_added |= is_added
         known.is_listed_before = is_added and known.status is None
         known.is_taken_off = not is_added
 
@@ -240,13 +247,13 @@ class Oracle:
 
     def _check_decisions(self) -> None:
         """Each acknowledged decision is there once, with one audit entry and one mail at most."""
-        reviews = self._new_rows(Review)
-        audits = Counter((str(row.target).lower(), row.action, row.operator) for row in self._new_rows(AuditEntry))
-        mails = Counter((row.template, row.row_id) for row in self._new_rows(OutboxEntry) if row.template in MAILED)
+        reviews, self.entries, self.messages = map(self._new_rows, (Review, AuditEntry, OutboxEntry))
+        audits = Counter((str(row.target).lower(), row.action, row.operator) for row in self.entries)
+        mails = Counter((row.template, row.row_id) for row in self.messages if row.template in MAILED)
         found = Counter((row.username_key, row.transition, row.operator) for row in reviews)
         for key in {*found, *self._decided}:
             name, transition, by = key
-            if by in ("Olivia", "Rita"):
+            if by in ("Olivia", "Rita", "Kurt"):
                 least, most = self._decided[key], self._decided[key] + self._perhaps[key]
                 assert least <= found[key] <= most, f"{by}, {transition} {name}: {found[key]}, told {least} to {most}"
                 audited = audits[name, EVENTS[transition], by]
@@ -275,7 +282,7 @@ class Oracle:
             known.possible, known.told, known.events = set(), [], 0
 
     def _look(self) -> None:
-        users = {user.username_key: user for user in User.select()}
+        self.users = users = {user.username_key: user for user in User.select()}
         for key in {*self.known, *users}:
             known, user = self.known[key], users.get(key)
             if user is None or user.id != known.user_id:  # whoever has the name next is somebody else
@@ -306,13 +313,13 @@ class Oracle:
 
     # --- what is true once nothing is left to do ---
 
-    def check_settled(self) -> None:
+    def check_settled(self) -> Mapping[str, Row]:
+        """Return AuthMe's rows."""
         services = self._world.services
-        report = services.app.sync.last_report
-        assert report is not None
+        reports = [app.sync.last_report for app in self._world.apps]
+        report = max((it for it in reports if it is not None), key=lambda it: it.started_at)
         assert (report.unavailable, report.errors) == (None, []), report
-        users = {user.username_key: user for user in User.select()}
-        table = services.table
+        users, table = self.users, services.table
         rows = {row["username"]: row for row in table.database.query(f"SELECT * FROM {table.name}")}
         for key in sorted({*users, *rows} - OPERATOR_KEYS):
             self._check_gate(key, users.get(key), rows.get(key))
@@ -320,14 +327,15 @@ class Oracle:
         for user in users.values():
             assert user.status == user.applied_status, f"{user.username}: SQL says {user.status}, and nothing follows"
         for known in self.known.values():
-            known.edited = set()
+            known.edited, known.is_added = set(), False
         assert self._list_foreign() == self._foreign, "foreign rows or entries changed"
+        return rows
 
     def _check_gate(self, key: str, user: User | None, row: Row | None) -> None:
-        known, told = self.known[key], f"{key}, {user.status if user is not None else 'unknown'}"
+        known, told = self.known[key], f"{key}, {_access_of(user)}"
         stored = None if row is None else StoredPassword(row["password"])
         opened = [it for it in known.ever if stored is not None and stored.is_made_from(it)]
-        if user is None or user.status != APPROVED:
+        if user is None or _access_of(user) != APPROVED:
             assert not opened, f"{told}, can log in with {opened}"
             assert row is None or not (row["hasSession"] or row["premiumUUID"]), f"{told}, needs no password"
         else:
@@ -337,9 +345,9 @@ class Oracle:
     def _check_allowlist(self, users: Mapping[str, User]) -> None:
         listed = {str(entry["name"]).lower() for entry in self._read_list()}
         for key, user in users.items():
-            is_approved, known = user.status == APPROVED, self.known[key]
+            is_approved, known = _access_of(user) == APPROVED, self.known[key]
             may_be = is_approved or key in OPERATOR_KEYS or known.is_listed_before
-            assert may_be or key not in listed, f"{key}, {user.status}, is on the allowlist"
+            assert may_be or key not in listed, f"{key}, {_access_of(user)}, is on the allowlist"
             assert key in listed or not is_approved or known.is_taken_off, f"{key}, approved, is not on the allowlist"
             known.is_listed_before &= not is_approved
 
@@ -363,6 +371,12 @@ class Oracle:
             name = model._meta.table_name.removeprefix("regsvc_")
             assert name in KEPT_LONG or model.select().count() < MOST_ROWS, f"{name}: {model.select().count()} rows"
         assert app.worker.outage_log.is_away is False
+
+
+def _access_of(user: User | None) -> str | None:
+    """Return the status, but for an approved user whose membership has ended."""
+    has_ended = user is not None and user.status == APPROVED and user.ended_because is not None
+    return "ended" if has_ended else None if user is None else str(user.status)
 
 
 def _newest(model: Any) -> int:

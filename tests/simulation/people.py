@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ class People:
         self.oracle = oracle
         self.chance = world.chance
         self._new_password = surroundings.new_password
+        self.on_login: Callable[[str], None] = lambda name: None
         self._admin: dict[str, str] = {}  # the tokens of the team's sessions
 
     async def attempt(self, told: str, work: Awaitable[Any]) -> tuple[Outcome, Any]:
@@ -70,6 +71,7 @@ class People:
         password = self.oracle.any_password(name, self.chance)
         if password is None:
             return
+        self.on_login(name)
         outcome, logged_in = await self.attempt(f"{name} logs in", app.logins.log_in(name, password, "user", HOME))
         if outcome != "done":
             return

@@ -269,6 +269,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         selector.scheduler = scheduler
         super().__init__(selector)
         self._scheduler = scheduler
+        self._pools: dict[int, str] = {}
         scheduler.loop = self
 
     def time(self) -> float:
@@ -285,7 +286,11 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self, executor: Executor | None, func: Callable[..., Any], *args: Any
     ) -> Any:
         pool: Any = executor
-        name, size = ("to_thread", 4) if pool is None else (pool._thread_name_prefix, pool._max_workers)
+        size = 4 if pool is None else pool._max_workers
+        name = "to_thread" if pool is None else self._pools.get(id(pool))
+        if name is None:  # several daemons have pools of one name
+            name = f"{pool._thread_name_prefix}{'b' * list(self._pools.values()).count(pool._thread_name_prefix)}"
+            self._pools[id(pool)] = name
         outcome = self.create_future()
         self._scheduler.submit(name, size, lambda: func(*args), outcome)
         return outcome

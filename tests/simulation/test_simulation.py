@@ -61,6 +61,25 @@ Operators._take_missing = take_missing
         "from regsvc.sync import rules\nrules._locks_unapproved = lambda *given: False",
         "can log in with",
     ),
+    "never-ends": (
+        """
+from regsvc.sync import rules
+
+change = rules._change_membership
+is_end = lambda action: isinstance(action, rules.EndMembership)
+rules._change_membership = lambda *given: None if is_end(change(*given)) else change(*given)
+""",
+        "was to end",
+    ),
+    "sent-again": (
+        """
+from regsvc.notifications.outbox import Outbox
+
+record = Outbox.record_sent
+Outbox.record_sent = lambda outbox, it: (outbox.release(it, "") if it.id % 20 == 0 else record(outbox, it))
+""",
+        "sent twice, though nothing went wrong",
+    ),
 }
 
 
