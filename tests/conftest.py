@@ -50,6 +50,7 @@ from tests.support.daemon import Daemon
 from tests.support.migrated import SpareSchema
 from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.peers.smtp import MailServer
+from tests.support.quick_columns import read_columns_quickly
 from tests.support.stack import SpareStack, Stack
 
 pytest_plugins = ["tests.support.fixtures"]
@@ -67,6 +68,7 @@ FILLED = {"our_database", "make_services"}
 
 # Otherwise argparse looks for translations of its words on the disk, a hundred times for each command.
 os.environ["LANGUAGE"] = "C"
+read_columns_quickly()
 
 MakeDaemon = Callable[..., Daemon]
 

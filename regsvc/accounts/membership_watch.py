@@ -159,6 +159,8 @@ class MembershipWatch:
         return [before for before in settings.remind if idle is None or before < idle]
 
     def _note(self, changes: Sequence[_Change]) -> None:
+        if not changes:
+            return
         with self.database.atomic():
             fields = User.id, User.lapses_at, User.ended_because, User.changed_at
             ids = [member.id for member, _at in changes]

@@ -7,7 +7,7 @@ import json
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -33,7 +33,7 @@ from regsvc.users.notes import NoteFields, list_notes
 from regsvc.users.questions import list_questions
 from regsvc.users.transitions import DecisionDetails
 from regsvc.users.user_details import MAX_RECORDS
-from regsvc.users.user_list import UserListItem
+from regsvc.users.user_list import word_reasons
 from regsvc.users.user_query import UsersQuery
 
 
@@ -219,8 +219,10 @@ def _show(args: argparse.Namespace, app: App) -> int:
     if entry is None:
         print(f"companion: there is no user {args.username}", file=sys.stderr)
         return 1
-    shown: dict[str, Any] = {field.name: getattr(entry, field.name) for field in fields(entry)}
-    shown |= _reasons_in_words(entry, app)
+    word_reason = partial(app.translations.reason, language=app.context.config.server.language)
+    shown: dict[str, Any] = structs.asdict(word_reasons(entry, word_reason))
+    if entry.chat is not None:
+        _user_id, shown["chat"] = app.worker.run_here(app.chat_links.find_by_name, entry.username) or (None, None)
     dates = app.worker.run_here(app.users.list_unreadable_dates, entry.username)
     dispute = app.worker.run_here(app.user_details.find_email_dispute, entry.username)
     shown["second_factor"] = app.worker.run_here(_find_second_factor, entry.username, app)
@@ -239,16 +241,6 @@ def _show(args: argparse.Namespace, app: App) -> int:
         shown["unreadable_dates"] = {date.column: date.value for date in dates}
     print(json.dumps(shown, indent=2, ensure_ascii=False, default=_to_json))
     return 0
-
-
-def _reasons_in_words(entry: UserListItem, app: App) -> dict[str, Any]:
-    """Return the fields with reasons, in the host's language where they are codes."""
-    translations, language = app.translations, app.context.config.server.language
-    shown: dict[str, Any] = {"reason": translations.reason(entry.reason, language)}
-    if entry.rejections is not None:
-        last_reason = translations.reason(entry.rejections.last_reason, language)
-        shown["rejections"] = structs.replace(entry.rejections, last_reason=last_reason)
-    return shown
 
 
 def _find_second_factor(username: str, app: App) -> str:

@@ -49,9 +49,15 @@ def encode_output(output: Any, **more: object) -> bytes:
     """Return a struct as JSON, in which times are epoch milliseconds; `more`: further fields."""
     if not more and not _has_times(output.__class__):
         return msgspec.json.encode(output)
+    plain = to_plain(output)
+    return msgspec.json.encode({**plain, **more} if more else plain)
+
+
+def to_plain(output: Any) -> Any:
+    """Return a struct as plain data, in which times are epoch milliseconds."""
     plain = msgspec.to_builtins(output, builtin_types=(datetime,))
     _write_times(plain)
-    return msgspec.json.encode({**plain, **more} if more else plain)
+    return plain
 
 
 @cache

@@ -1,6 +1,5 @@
 """Report of what a sync run did or would do, and its sentences for hosts."""
 
-import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from regsvc.allowlist.planning import PlannedUsers
 from regsvc.allowlist.run import COUNTS as LIST_COUNTS
 from regsvc.allowlist.run import ListReport
 from regsvc.core.i18n import Sentence, join, plural
-from regsvc.core.shapes import Moment, Output, Username, encode_output
+from regsvc.core.shapes import Moment, Output, Username, to_plain
 from regsvc.database.audit import SQL, SYNC, Audit
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
 from regsvc.http.messages import Count, to_reply
@@ -193,7 +192,7 @@ class SyncReport(SyncReportFields, frozen=False, kw_only=True):  # type: ignore[
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON has it."""
-        return dict(json.loads(encode_output(self.fields())))
+        return dict(to_plain(self.fields()))
 
     def counts(self) -> dict[str, int]:
         """Return the counts that are not 0, for the log and the audit."""

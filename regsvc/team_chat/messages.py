@@ -31,7 +31,7 @@ from regsvc.users.password_notices import Place
 from regsvc.users.questions import find_questions
 from regsvc.users.signals import SignalFields
 from regsvc.users.user_details import QuestionnaireResult
-from regsvc.users.user_list import UserList, UserListItem
+from regsvc.users.user_list import UserFields, UserList
 
 KIND: Final = "team_chat"
 _UPDATE: Final = "update"
@@ -247,7 +247,7 @@ class MessageRenderer:
         reason = self.translations.reason(user.reason, words.language)
         return line if not reason else f"{line} {words.quote(reason)}"
 
-    def _facts(self, user: User, entry: UserListItem, chat: TeamChat, words: "_Words") -> Iterator[str]:
+    def _facts(self, user: User, entry: UserFields, chat: TeamChat, words: "_Words") -> Iterator[str]:
         result = self.find_questionnaire(user.id)
         if "score" in chat.tells and result is not None:
             facts = {"score": result.score, "max_score": result.max_score, "pass_score": result.pass_score}

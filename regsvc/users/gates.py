@@ -46,7 +46,7 @@ kept.
 """
 
 Standing = Literal["approved", "pending", "rejected", "banned", "ended", "needs_password", "waits"]
-"""What a user is told of whether they can play: their access, or that a password or another thing is missing."""
+"""What keeps a user out of the game, as a key of `[undone]`: their access, a missing password, or their name."""
 
 _HARMLESS: Final = ("email", "realname", "email,realname")
 """`SyncRecord.conflict`: values in which both sides differ, and the player plays."""

@@ -40,7 +40,7 @@ from regsvc.users.gates import Gates
 from regsvc.users.notes import NoteFields, list_notes
 from regsvc.users.questions import AskedUserFields, QuestionRecord, list_questions
 from regsvc.users.transitions import DecisionName
-from regsvc.users.user_list import UserFields, UserList, UserListItem, WordReason, user_fields
+from regsvc.users.user_list import UserFields, UserList, WordReason, word_reasons
 
 if TYPE_CHECKING:
     from regsvc.http.call import Call
@@ -323,7 +323,7 @@ class UserDetailsLoader:
         history, questions = list_history(user, MAX_RECORDS), list_questions(user, MAX_RECORDS)
         earlier = _find_earlier_answers(history, questions, result) if entry.status == PENDING else None
         return UserDetailsFields(
-            **msgspec.structs.asdict(user_fields(entry, word_reason)),
+            **msgspec.structs.asdict(word_reasons(entry, word_reason)),
             is_email_verified=bool(user.is_email_verified),
             origin=user.origin,
             registration_ip=user.registration_ip,
@@ -345,7 +345,7 @@ class UserDetailsLoader:
             listed=self.find_listed(user.username),
         )
 
-    def _find_result(self, user_id: int, entry: UserListItem) -> QuestionnaireResult | None:
+    def _find_result(self, user_id: int, entry: UserFields) -> QuestionnaireResult | None:
         """Return the result; whether it is to be read is told by the list's entry."""
         result = self.find_questionnaire(user_id)
         is_to_read = bool(entry.questionnaire_requires_review)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
 import msgspec
@@ -33,9 +32,8 @@ from regsvc.database.models import (
     SyncRecord,
     User,
 )
-from regsvc.http.messages import Email, Language, Pagination, Platform, Reply, Status, make_pagination, to_reply
+from regsvc.http.messages import Email, Language, Pagination, Platform, Reply, Status, make_pagination
 from regsvc.http.route import Routes
-from regsvc.users.chat_links import ChatAccount
 from regsvc.users.gates import Gates, ListedState
 from regsvc.users.membership import MembershipFields, membership_fields
 from regsvc.users.signals import (
@@ -96,43 +94,69 @@ _FEWEST_AT_ONCE: Final = 20  # to be examined
 _MOST_AT_ONCE: Final = 126
 
 
-@dataclass(frozen=True)
-class UserListItem:
-    """A user as shown to admins, without secrets. Times are UTC; None is "not known" or "never"."""
+class LinkedChatFields(Output, frozen=True, kw_only=True):
+    """The chat account linked to a user."""
 
-    username: str
-    email: str | None
-    status: str
-    registered_at: datetime
-    language: str | None
-    platform: str
+    id: Annotated[str, Meta(examples=["80351110224678912"])]
+    username: Annotated[str, Meta(examples=["alice"])] | None
+
+
+class UserFields(Output, frozen=True, kw_only=True):
+    """A user as shown to admins. Never contains a hash, salt, code or token."""
+
+    username: Username
+    email: Email | None
+    status: Status
+    registered_at: Moment = msgspec.field(name="regTime")
+    language: Language | None
+    platform: Platform
     reason: str | None
     reviewed_by: str | None
-    reviewed_at: datetime | None
-    ban_expires_at: datetime | None
-    plugin: str
-    plugin_since: datetime | None
-    allowlist: ListedState
-    decisions: tuple[str, ...]
-    """The transitions that apply to the user; who may decide on them is another question."""
-    last_login_at: datetime | None
-    is_operator: bool
-    """Whether an approval makes this user an operator of ours."""
-    role: str | None = None
-    """The user's role in the team; None for players and operators."""
-    chat: ChatAccount | None = None
-    discord_id: str | None = None
-    questionnaire_score: int | None = None
-    questionnaire_passed: bool | None = None
-    questionnaire_review_summary: str | None = None
-    questionnaire_requires_review: bool | None = None
-    questionnaire_unread: int | None = None
-    rejections: RejectionFields | None = None  # earlier ones; for pending users only
-    signals: tuple[SignalFields, ...] = ()  # for pending users only
-    waiting_for: WaitingFor | None = None
-    membership: MembershipFields | None = None
-    answered_at: datetime | None = None
-    """When a pending user answered the last question; None: there is none, or it is open."""
+    reviewed_at: Moment | None
+    ban_expires_at: Moment | None
+    chat: LinkedChatFields | None
+    discord_id: str | None
+    questionnaire_score: int | None
+    questionnaire_passed: bool | None
+    questionnaire_review_summary: str | None
+    questionnaire_requires_review: Annotated[
+        bool | None, Meta(description="Whether an operator has to read answers; null without a questionnaire.")
+    ]
+    questionnaire_unread: Annotated[
+        int | None, Meta(description="How many answers an operator has to read; null without a questionnaire.")
+    ]
+    rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
+    waiting_for: Annotated[WaitingForText | None, Meta(description="For pending users; else null.")]
+    membership: Annotated[MembershipFields | None, Meta(description="For approved users; else null.")]
+    answered_at: Annotated[Moment | None, Meta(description="When a pending user answered the team's last question.")]
+    signals: Annotated[list[SignalFields], Meta(description="What to know before deciding; for pending users.")]
+    plugin: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PluginState))}, examples=["synced"])]
+    plugin_since: Moment | None
+    allowlist: Annotated[
+        str,
+        Meta(
+            extra_json_schema={"enum": list(get_args(ListedState))},
+            description="The state on the game's allowlist. `waiting`: about to be added or removed; `removed`: taken "
+            "off in the game, until an approval puts the user back; `conflict`: known players contradict the UUID.",
+            examples=["listed"],
+        ),
+    ]
+    decisions: Annotated[
+        list[DecisionName],
+        Meta(
+            description="Which apply to the user. `approve` of an approved one puts them back into the game; a ban is "
+            "changed by `ban`.",
+            examples=[["approve", "reject", "ban", "delete"]],
+        ),
+    ]
+    last_login_at: Moment | None = msgspec.field(name="lastLogin")
+    is_operator: Annotated[
+        bool, Meta(description="Whether the name is an operator's: approved, the user is an admin.", examples=[False])
+    ]
+    role: Annotated[
+        str | None,
+        Meta(extra_json_schema={"enum": [*ROLES, None]}, description="The role in the team.", examples=["reviewer"]),
+    ]
 
 
 @dataclass(frozen=True)
@@ -142,7 +166,7 @@ class UserPage:
     The total is None where more than `MAX_COUNT` users match, or more than `_MAX_OF_TWO` are in so large a state.
     """
 
-    entries: tuple[UserListItem, ...]
+    entries: tuple[UserFields, ...]
     pagination: Pagination
     next_cursor: str | None
 
@@ -182,7 +206,7 @@ class UserList:
         """
         after = None if query.after is None else parse_cursor(query.after, sort)
         start = ((query.page or 1) - 1) * size
-        found, examined, is_end = list[tuple[Place, UserListItem]](), 0, False
+        found, examined, is_end = list[tuple[Place, UserFields]](), 0, False
         while not is_end and len(found) <= start + size and examined < _MAX_EXAMINED:
             missing = start + size + 1 - len(found)
             count = max(_FEWEST_AT_ONCE, min(missing * 5 // 4, _MOST_AT_ONCE))  # most have one
@@ -202,7 +226,7 @@ class UserList:
             next_cursor=make_cursor(sort, place) if has_next and place is not None else None,
         )
 
-    def find_user(self, username: str) -> UserListItem | None:
+    def find_user(self, username: str) -> UserFields | None:
         """Return the user with this name, compared case-insensitively, or None."""
         ids = User.select(User.id, Value(1).alias("total"))
         row = _full_rows(ids.where(User.username_key == name_key(username))).first()
@@ -222,15 +246,14 @@ class UserList:
             next_cursor=make_cursor(sort, sort.place_of(rows[-1])) if has_next else None,
         )
 
-    def _entries(self, rows: Sequence[Any]) -> tuple[UserListItem, ...]:
+    def _entries(self, rows: Sequence[Any]) -> tuple[UserFields, ...]:
         waiting = [row for row in rows if row.status == PENDING]
         found = find_out(waiting, self.find_accounts, tells_email=self.requires_code())
         return tuple(self._entry(row, found.get(row.id)) for row in rows)
 
-    def _entry(self, row: Any, findings: Findings | None) -> UserListItem:
-        has_chat = row.chat_id is not None
-        account = ChatAccount(row.chat_platform, row.chat_id, row.chat_username) if has_chat else None
-        return UserListItem(
+    def _entry(self, row: Any, findings: Findings | None) -> UserFields:
+        chat = None if row.chat_id is None else LinkedChatFields(id=row.chat_id, username=row.chat_username)
+        return UserFields(
             username=row.username,
             email=row.email,
             status=row.status,
@@ -244,19 +267,19 @@ class UserList:
             plugin=(row.plugin_state or "pending") if self.gates.has_authme else "off",
             plugin_since=row.plugin_since if self.gates.has_authme else None,
             allowlist=self.gates.listed_state(row.status, row.list_state, row.list_reason),
-            decisions=self._decisions(row),
+            decisions=list(self._decisions(row)),
             last_login_at=row.last_login_at,
             is_operator=self.is_operator(row.username),
             role=row.role,
-            chat=account,
-            discord_id=account.id if account is not None and account.platform == "discord" else None,
+            chat=chat,
+            discord_id=row.chat_id if row.chat_platform == "discord" else None,
             questionnaire_score=row.score,
             questionnaire_passed=row.is_passed,
             questionnaire_review_summary=row.summary,
             questionnaire_requires_review=row.requires_review and row.status == PENDING,
             questionnaire_unread=None if row.score is None else _count_unread(row.answers_to_read),
             rejections=None if findings is None else findings.rejections,
-            signals=() if findings is None else findings.signals,
+            signals=[] if findings is None else list(findings.signals),
             waiting_for=waiting_for(row),
             membership=membership_fields(row, self.now()),
             answered_at=row.answered_at if row.status == PENDING else None,
@@ -297,7 +320,8 @@ class UserList:
         if filters is None:
             conditions.append(User.id < 0)  # no user
         if not filters:
-            if is_scan and query.status == APPROVED:  # nearly all are, and by an index it takes thrice the time
+            is_narrow = is_scan or query.membership is not None
+            if is_narrow and query.status == APPROVED:  # nearly all are, and by an index it takes thrice the time
                 conditions[0] = fn.COALESCE(User.status, User.status) == APPROVED
             return _Matching(sort, User, conditions, is_scan)
         few = MAX_COUNT if query.status == ALL else _count(User.select(User.id).where(conditions[0]))
@@ -552,71 +576,6 @@ Reason = Annotated[
 ]
 
 
-class LinkedChatFields(Output, frozen=True, kw_only=True):
-    """The chat account linked to a user."""
-
-    id: Annotated[str, Meta(examples=["80351110224678912"])]
-    username: Annotated[str, Meta(examples=["alice"])] | None
-
-
-class UserFields(Output, frozen=True, kw_only=True):
-    """A user as shown to admins. Never contains a hash, salt, code or token."""
-
-    username: Username
-    email: Email | None
-    status: Status
-    reg_time: Moment
-    language: Language | None
-    platform: Platform
-    reason: str | None
-    reviewed_by: str | None
-    reviewed_at: Moment | None
-    ban_expires_at: Moment | None
-    chat: LinkedChatFields | None
-    discord_id: str | None
-    questionnaire_score: int | None
-    questionnaire_passed: bool | None
-    questionnaire_review_summary: str | None
-    questionnaire_requires_review: Annotated[
-        bool | None, Meta(description="Whether an operator has to read answers; null without a questionnaire.")
-    ]
-    questionnaire_unread: Annotated[
-        int | None, Meta(description="How many answers an operator has to read; null without a questionnaire.")
-    ]
-    rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
-    waiting_for: Annotated[WaitingForText | None, Meta(description="For pending users; else null.")]
-    membership: Annotated[MembershipFields | None, Meta(description="For approved users; else null.")]
-    answered_at: Annotated[Moment | None, Meta(description="When a pending user answered the team's last question.")]
-    signals: Annotated[list[SignalFields], Meta(description="What to know before deciding; for pending users.")]
-    plugin: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PluginState))}, examples=["synced"])]
-    plugin_since: Moment | None
-    allowlist: Annotated[
-        str,
-        Meta(
-            extra_json_schema={"enum": list(get_args(ListedState))},
-            description="The state on the game's allowlist. `waiting`: about to be added or removed; `removed`: taken "
-            "off in the game, until an approval puts the user back; `conflict`: known players contradict the UUID.",
-            examples=["listed"],
-        ),
-    ]
-    decisions: Annotated[
-        list[DecisionName],
-        Meta(
-            description="Which apply to the user. `approve` of an approved one puts them back into the game; a ban is "
-            "changed by `ban`.",
-            examples=[["approve", "reject", "ban", "delete"]],
-        ),
-    ]
-    last_login: Moment | None
-    is_operator: Annotated[
-        bool, Meta(description="Whether the name is an operator's: approved, the user is an admin.", examples=[False])
-    ]
-    role: Annotated[
-        str | None,
-        Meta(extra_json_schema={"enum": [*ROLES, None]}, description="The role in the team.", examples=["reviewer"]),
-    ]
-
-
 class UsersReply(Reply, frozen=True, kw_only=True):
     """A page of users; `nextCursor` is null on the last page."""
 
@@ -631,22 +590,15 @@ async def list_users(call: Call, users: UserList, query: UsersQuery) -> UsersRep
     run = call.run if query.search and query.match == "whole" else call.run_list
     page = await run(users.list_users, query)
     return UsersReply(
-        users=[user_fields(entry, call.word_reason) for entry in page.entries],
+        users=[word_reasons(entry, call.word_reason) for entry in page.entries],
         next_cursor=page.next_cursor,
         pagination=page.pagination,
     )
 
 
-def user_fields(entry: UserListItem, word_reason: WordReason) -> UserFields:
-    """Return a user as all admin routes show users; `word_reason` words the reasons of decisions."""
-    rejections = entry.rejections
-    return to_reply(
-        UserFields,
-        entry,
-        reason=word_reason(entry.reason),
-        reg_time=entry.registered_at,
-        rejections=None
-        if rejections is None
-        else structs.replace(rejections, last_reason=word_reason(rejections.last_reason)),
-        last_login=entry.last_login_at,
-    )
+def word_reasons(user: UserFields, word_reason: WordReason) -> UserFields:
+    """Return a user with the reasons of decisions in words."""
+    rejections = user.rejections
+    if rejections is not None:
+        rejections = structs.replace(rejections, last_reason=word_reason(rejections.last_reason))
+    return structs.replace(user, reason=word_reason(user.reason), rejections=rejections)

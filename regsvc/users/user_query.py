@@ -15,7 +15,16 @@ from peewee import SQL, MySQLDatabase, Select, Tuple, Value, fn
 from regsvc.core.errors import InvalidField
 from regsvc.core.shapes import Username
 from regsvc.database.bulk import MAX_COUNT
-from regsvc.database.models import APPROVED, ASKS_TO_STAY, PENDING, STATUSES, PluginState, StoredQuestionnaire, User
+from regsvc.database.models import (
+    APPROVED,
+    ASKS_TO_STAY,
+    ENDED,
+    PENDING,
+    STATUSES,
+    PluginState,
+    StoredQuestionnaire,
+    User,
+)
 from regsvc.http.messages import Language, PageNumber, PageSize, Request
 from regsvc.users.gates import ENDING, ListedState
 
@@ -220,7 +229,7 @@ def is_below_pass() -> Any:
 def has_membership(state: MembershipFilter, now: datetime) -> Any:
     """Return the condition that the membership ends within a week, has ended, or is asked to go on."""
     if state == "ended":
-        return User.ended_at.is_null(False) & (User.status == APPROVED)
+        return User.ended_at.is_null(False) & (User.access == ENDED)
     if state == "asked":
         return ASKS_TO_STAY
     return (User.due_at <= now + ENDING) & (User.status == APPROVED)

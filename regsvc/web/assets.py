@@ -42,6 +42,7 @@ _STYLE_COMMENT: Final = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
 _STYLE_SPACE: Final = re.compile(r"""("[^"]*")|\s*([{},;>])\s*|(:)\s+""")
 _INDENTATION: Final = re.compile(r"\s*\n\s*")
 _SHARED_STYLES: Final = ("styles/tokens.css", "styles/base.css")
+_PLAYERS_STYLES: Final = (*_SHARED_STYLES, "styles/scene.css")
 _ICON: Final = re.compile(r"\bi-[a-z0-9-]+")
 _KEY: Final = re.compile(r"""["`](\w+(?:\.\w+)*)(["`]|\$\{)""")
 _GROUP: Final = re.compile(r"""\blabelFor\("(\w+)\"""")
@@ -61,6 +62,8 @@ _QUOTED: Final = (
 )
 """A string, a template string, or a regular expression: unlike that, a division has a space behind its sign."""
 _NEEDLESS_SPACE: Final = re.compile(rf"{_QUOTED}| ?([=?:{{}}()\[\],;<>*&|!]+) ?")
+_NEEDLESS_END: Final = re.compile(rf"{_QUOTED}|,(?=[\]}})])|;(?=}})")
+"""A comma or a semicolon before a bracket that ends what it would end; no loop here has an empty body."""
 _IMPORT: Final = re.compile(r'^import \{([\w\s,]*)\} from "(\.\.?/[\w./-]+\.js)";(?: // if (\w+))?$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 _EXPORT_LIST: Final = re.compile(r"^export \{((?:\s*\w+\s*(?:,|(?=\})))*\s*)\};$", re.MULTILINE)
@@ -181,7 +184,8 @@ def load_style(name: str, features: Features = FEATURES) -> Asset:
     own = _own_styles(name, modules)
     if not own:
         return load_style("base")
-    return _asset(name, "css", "\n".join(map(_read_style, dict.fromkeys([*_SHARED_STYLES, *own]))))
+    shared = _SHARED_STYLES if name == "admin" else _PLAYERS_STYLES
+    return _asset(name, "css", "\n".join(map(_read_style, dict.fromkeys([*shared, *own]))))
 
 
 @cache
@@ -304,7 +308,7 @@ class Module(NamedTuple):
         if any(name in shared for name in self.declared):
             text = f"const {{ {own} }} = (() => {{\n{text}\nreturn {{ {own} }};\n}})();" if own else f"{{\n{text}\n}}"
         text = _NEEDLESS_LINE_END.sub("", _INDENTATION.sub("\n", text.strip()))
-        return self._replace(text=_NEEDLESS_SPACE.sub(r"\1\2", text))
+        return self._replace(text=_NEEDLESS_END.sub(r"\1", _NEEDLESS_SPACE.sub(r"\1\2", text)))
 
 
 def bundle_modules(name: str, read: Callable[[str], str], features: Features = FEATURES) -> dict[str, Module]:

@@ -66,7 +66,6 @@ def server(game_server: GameServer) -> Iterator[AllowlistServer]:
         yield running
 
 
-@pytest.mark.every_database
 def test_a_kill_at_any_point_loses_nobody(make_services: MakeServices, server: AllowlistServer) -> None:
     """Before each kill a user is approved, another one banned, and an operator in the game adds and removes a guest."""
     place = make_services(authme__enabled=False)

@@ -144,6 +144,7 @@ FIRST = {transition: next(status for name, status in LEGAL if name == transition
 @pytest.mark.every_database
 @pytest.mark.parametrize("transition", ACTIONS)
 def test_of_fifty_at_once_one_has_an_effect(stack: Stack, operators: Operators, transition: str) -> None:
+    """R39: by two of the team."""
     oscar, person = operators.new("oscar"), person_with_status(stack, FIRST[transition])
     tokens = [stack.olivia(), stack.admin_token(oscar.name, oscar.password)]
     mails = mails_to(stack, person)
@@ -154,6 +155,10 @@ def test_of_fifty_at_once_one_has_an_effect(stack: Stack, operators: Operators, 
     refused = (404, "user_not_found") if transition == "delete" else (409, "wrong_status")
     assert sorted((reply.status, reply.code) for reply in replies) == [(200, None), *[refused] * 49]
     assert len(stack.audits(person, ACTIONS[transition])) == 1
+    [reviews] = our_database(stack).query(
+        "SELECT COUNT(*) AS n FROM regsvc_review WHERE transition = ? AND username_key = ?", (transition, person.key)
+    )
+    assert reviews["n"] == 1
     assert mails_to(stack, person) == mails + (transition != "reopen")  # which tells nobody unless asked to
     assert stack.authme.login(person.name, person.password) == (transition in ("approve", "unban"))
     assert stack.sync()["adopted"] == 0

@@ -369,11 +369,11 @@ def test_all_of_it_ends_with_its_maker_and_does_not_revive(
 
 @pytest.mark.parametrize("stop", ["ban", "role"])
 def test_all_of_it_ends_while_it_is_used(team: Team, stop: str) -> None:
-    """Twenty times, requests with each kind race with what ends them: afterwards none works."""
+    """Eight times, requests with each kind race with what ends them: afterwards none works."""
     app = team.services.app
     team.appoint()
     decide = app.decisions.decide
-    for number in range(20):
+    for number in range(8):
         team.give_role(MONA, "moderator" if number % 2 else "reviewer")
         uses = team.make_all()
         team.services.clock.advance(seconds=1)

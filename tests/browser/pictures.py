@@ -164,7 +164,11 @@ def mails(page: Page, _chat_stack: ChatStack, take: Take) -> None:
     }
     told: dict[str, dict[str, str | None]] = {
         "verification_code": {"code": "920757", "minutes": "5", "link": None},
-        "approved": {"reason": "Welcome! Please read the rules first.", "link": "https://play.example.org/server"},
+        "approved": {
+            "reason": "Welcome! Please read the rules first.",
+            "until": None,
+            "link": "https://play.example.org/server",
+        },
         "banned": {"reason": "Griefing", "until": "24 November, 05:37 (UTC+1)", "link": "https://play.example.org/"},
     }
     for name, values in told.items():

@@ -192,6 +192,7 @@ def test_what_a_login_may_say(stack: Stack, open_page: OpenPage) -> None:
     expect(code).to_be_hidden()
     log_in(page, carol)
     expect(code).to_be_focused()
+    expect(code).to_have_attribute("aria-required", "true")
     code.fill(app.code())
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("heading", name=carol.name)).to_be_visible()

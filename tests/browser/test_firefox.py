@@ -13,7 +13,7 @@ from tests.browser.conftest import OpenPage, Window, Windows
 from tests.browser.firefox import write_program
 from tests.browser.operator import Operator
 from tests.support.peers.losing_proxy import LosingProxy
-from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Stack
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Stack
 
 NO_FIREFOX = "NO firefox-esr HERE (run tests/install_system_packages.sh)"
 
@@ -52,7 +52,7 @@ def proxy(stack: Stack) -> Iterator[LosingProxy]:
         yield proxy
 
 
-def test_alice_registers_and_is_approved_although_answers_get_lost(
+def test_alice_registers_is_approved_and_changes_her_password_although_answers_get_lost(
     stack: Stack, open_page: OpenPage, proxy: LosingProxy
 ) -> None:
     alice = Applicant(open_page("/register", size="phone", at=proxy.address), stack, stack.newcomer("alice"))
@@ -80,29 +80,27 @@ def test_alice_registers_and_is_approved_although_answers_get_lost(
     assert proxy.has_lost_all
     assert len(stack.audits(alice.person, "user.approved")) == 1
 
-
-def log_in(page: Page, name: str, password: str) -> None:
-    page.get_by_label("Name or e-mail address").fill(name)
-    page.get_by_label("Password", exact=True).fill(password)
-    page.get_by_role("button", name="Log in").click()
+    page.goto(f"{proxy.address}/account")
+    change_password(page, proxy, alice.person)
 
 
-def test_bob_changes_his_password(stack: Stack, open_page: OpenPage, proxy: LosingProxy) -> None:
-    bob = stack.approved("bob")
-    page = open_page("/account", at=proxy.address, may_complain=True)
-    log_in(page, bob.name, "not-bobs-secret")
-    expect(page.locator("#notice")).to_have_text("Wrong name or password.")
-    page.reload()
-    log_in(page, bob.name, bob.password)
-    expect(page.get_by_role("heading", name=bob.name)).to_be_visible()
+def change_password(page: Page, proxy: LosingProxy, alice: Person) -> None:
+    log_in(page, alice.name, alice.password)
+    expect(page.get_by_role("heading", name=alice.name)).to_be_visible()
     part = page.locator("#password_title")
     part.locator("summary").click()
-    part.get_by_label("Current password").fill(bob.password)
-    part.get_by_label("New password").fill("bobs-next-secret")
+    part.get_by_label("Current password").fill(alice.password)
+    part.get_by_label("New password").fill("alices-next-secret")
     proxy.lose("user/password")
     part.get_by_role("button", name="Change password").click()
     expect(page.locator("#notice")).to_contain_text("we don’t know whether it arrived")
     page.reload()
     expect(page.get_by_role("status")).to_have_text("Your password was changed. Please log in again.")
-    log_in(page, bob.name, "bobs-next-secret")
-    expect(page.get_by_role("heading", name=bob.name)).to_be_visible()
+    log_in(page, alice.name, "alices-next-secret")
+    expect(page.get_by_role("heading", name=alice.name)).to_be_visible()
+
+
+def log_in(page: Page, name: str, password: str) -> None:
+    page.get_by_label("Name or e-mail address").fill(name)
+    page.get_by_label("Password", exact=True).fill(password)
+    page.get_by_role("button", name="Log in").click()

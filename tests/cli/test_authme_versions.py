@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.authme.game_server import GameServer
-from tests.support.command_line import companion
+from tests.support.command_line import companion, companion_here
 from tests.support.daemon import Daemon
 
 pytestmark = pytest.mark.parametrize("database_kind", ["sqlite"])
@@ -16,7 +16,8 @@ LEGACY_HASHES = "settings.security.legacyHashes"
 def assert_refused(place: Daemon, words: str, *commands: str) -> None:
     """Assert that each command exits with 78 and a sentence with these words, without a traceback."""
     for command in commands:
-        done = companion(command, config=place.config_file)
+        run = companion if command == "serve" else companion_here
+        done = run(command, config=place.config_file)
         assert done.status == EX_CONFIG, done
         assert "Traceback" not in done.errors
         assert words in next(line for line in done.errors.splitlines() if line.startswith("companion: "))
@@ -45,10 +46,10 @@ def test_algorithms_are_those_of_the_installed_authme(
     game_server.install_plugin(version)
     game_server.change_authme({PASSWORD_HASH: "XAUTH"})
     if has_xauth:
-        told = companion("check-config", config=place.config_file)
+        told = companion_here("check-config", config=place.config_file)
         assert (told.status, f"AuthMe: {game_server.authme_config}, XAUTH" in told.output) == (0, True), told
     else:
         assert_refused(place, "authme.password_hash" if version is None else "AuthMe 6.0.1", "check-config", "serve")
     game_server.change_authme({PASSWORD_HASH: "PBKDF2BASE64"})
-    told = companion("check-config", config=place.config_file)
+    told = companion_here("check-config", config=place.config_file)
     assert told.status == (EX_CONFIG if has_xauth else 0), told  # no version has both

@@ -13,7 +13,7 @@ from regsvc.cli import commands
 from regsvc.cli.command_line import parse
 from tests.conftest import MakeDaemon
 from tests.support.authme.authme_database import DatabaseKind
-from tests.support.command_line import companion
+from tests.support.command_line import companion, companion_here
 from tests.support.daemon import Daemon, clean_environment
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.quick_start import PROGRAM
@@ -38,13 +38,13 @@ def test_help_leaves_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_folder_without_authme_is_told_of(place: Daemon, tmp_path: Path) -> None:
-    told = companion("check-config", "--game-dir", str(tmp_path / "tpyo"), config=place.config_file)
+    told = companion_here("check-config", "--game-dir", str(tmp_path / "tpyo"), config=place.config_file)
     assert f"there is no AuthMe ({tmp_path}/tpyo/plugins/AuthMe/config.yml)" in told.output
     assert (told.status, "AuthMe: none" in told.output) == (0, True)
 
 
 def test_a_source_without_a_target_is_a_mistake() -> None:
-    told = companion("migrate", "--from", "mysql://a:s3cr3t@b/c")
+    told = companion_here("migrate", "--from", "mysql://a:s3cr3t@b/c")
     assert (told.status, "--from works together with --to only" in told.errors) == (EX_USAGE, True)
     assert "s3cr3t" not in told.errors
 
@@ -180,13 +180,13 @@ def test_variables_are_a_config_and_so_is_the_sample_of_a_clone(tmp_path: Path) 
     ],
 )
 def test_a_mistyped_word_is_told_which_was_meant(typed: str, meant: str) -> None:
-    told = companion(*typed.split())
+    told = companion_here(*typed.split())
     assert (told.status, told.errors.endswith(f"; did you mean {meant}?\n")) == (EX_USAGE, True), told
     assert "choose from" not in told.errors
 
 
 def test_a_word_like_no_other_gets_all_there_are() -> None:
-    told = companion("xyzzy")
+    told = companion_here("xyzzy")
     assert (told.status, "'xyzzy' (choose from" in told.errors, "unlock-all" in told.errors) == (EX_USAGE, True, True)
-    told = companion("status", "--xyzzy")
+    told = companion_here("status", "--xyzzy")
     assert told.errors.endswith("companion status: error: unrecognized arguments: --xyzzy\n")

@@ -23,7 +23,7 @@ from tests.support.authme.authme_database import MariaDBSchema, SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, dump_table, find_player, insert_player
 from tests.support.authme.game_server import GameServer
-from tests.support.command_line import Finished, companion
+from tests.support.command_line import Finished, companion, companion_here
 from tests.support.daemon import READY, START_TIMEOUT, Daemon
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.peers.smtp import MailServer
@@ -55,7 +55,7 @@ def test_the_version_is_told() -> None:
 
 
 def test_help_names_every_command() -> None:
-    told = companion("--help")
+    told = companion_here("--help")
     assert told.status == 0
     for name, text in COMMANDS.items():
         assert name in told.output
@@ -64,10 +64,10 @@ def test_help_names_every_command() -> None:
 
 def test_what_is_no_command_is_explained() -> None:
     for arguments in (("users", "dance"), ("sync", "--slowly")):
-        told = companion(*arguments)
+        told = companion_here(*arguments)
         assert (told.status, told.output) == (EX_USAGE, "")
         assert told.errors.startswith("usage: companion")
-    assert '"5 minutes"' in companion("users", "ban", "Alice", "--for", "a while").errors
+    assert '"5 minutes"' in companion_here("users", "ban", "Alice", "--for", "a while").errors
 
 
 def test_a_broken_config_is_refused_with_a_sentence(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_link_to_set_a_password_is_made_on_the_command_line(run: Run, place: D
     assert told.status == 0
     assert told.errors.startswith("give it to Alice only: it works once, until ")
     token = told.output.strip().partition("/set-password#token=")[2]
-    assert companion("users", "password", "Alice", "--link", "--password-stdin").status == EX_USAGE
+    assert companion_here("users", "password", "Alice", "--link", "--password-stdin").status == EX_USAGE
     assert run("users", "password", "Bob", "--link").status == 1
     place.start()
     assert place.post("/api/password/reset", {"token": token, "newPassword": "s3cret-two"}).status == 200
@@ -318,12 +318,12 @@ def test_another_name_for_this_machine_is_the_same_home(run: Run, game_server: G
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_a_database_on_another_server_than_authmes_is_refused(daemon: MakeDaemon, authme_table: AuthMeTable) -> None:
     elsewhere = daemon({"database": {"url": "mysql://authme:secret-word@db.example.org/authme"}})
-    told = companion("check-config", config=elsewhere.config_file)
+    told = companion_here("check-config", config=elsewhere.config_file)
     assert refused(told, "another server", "use the same server")
     assert "secret-word" not in told.errors
     for url in ("sqlite:///companion.db",):
         elsewhere = daemon({"database": {"url": url}})
-        assert refused(companion("check-config", config=elsewhere.config_file), "another server")
+        assert refused(companion_here("check-config", config=elsewhere.config_file), "another server")
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
@@ -331,9 +331,9 @@ def test_our_tables_may_stand_in_another_schema(daemon: MakeDaemon, authme: Auth
     with mariadb.fresh_database() as ours:
         place = daemon({"database": {"url": ours.url}})
         authme.register("Bob", "bobs-password")
-        companion("migrate", config=place.config_file)
-        assert report_of(companion("sync", config=place.config_file))["adopted"] == 1
-        assert companion("users", "ban", "Bob", config=place.config_file).status == 0
+        companion_here("migrate", config=place.config_file)
+        assert report_of(companion_here("sync", config=place.config_file))["adopted"] == 1
+        assert companion_here("users", "ban", "Bob", config=place.config_file).status == 0
         assert not authme.login("Bob", "bobs-password")
         assert tables_in(authme.table) == {"authme"}
 

@@ -6,7 +6,7 @@ import pytest
 
 from regsvc.cli.shipped_files import list_sections, list_shipped, read_shipped
 from tests.docs.pages import PAGES, anchors_of, name_of
-from tests.support.command_line import companion
+from tests.support.command_line import companion, companion_here
 
 
 def test_the_documentation_is_there_without_the_repository() -> None:
@@ -14,8 +14,8 @@ def test_the_documentation_is_there_without_the_repository() -> None:
     assert told.status == 0
     assert [line.split()[0] for line in told.output.splitlines()] == list_shipped()
     assert "Upgrade the companion" in told.output
-    assert companion("docs", "upgrade").output == read_shipped("docs/upgrade.md")
-    assert companion("docs", "conf/companion.toml").output == read_shipped("conf/companion.toml")
+    assert companion_here("docs", "upgrade").output == read_shipped("docs/upgrade.md")
+    assert companion_here("docs", "conf/companion.toml").output == read_shipped("conf/companion.toml")
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_documentation_is_there_without_the_repository() -> None:
 )
 def test_a_host_reads_the_one_section_that_there_is(words: str, place: str, line: str) -> None:
     """Words that only one heading has, else only one text; with the sections below it, and no others."""
-    told = companion("docs", *words.split())
+    told = companion_here("docs", *words.split())
     assert (told.status, told.errors) == (0, "")
     assert told.output.splitlines()[0] == place
     assert line in told.output
@@ -51,17 +51,17 @@ def test_a_host_reads_the_one_section_that_there_is(words: str, place: str, line
     ],
 )
 def test_several_places_are_listed_with_the_words_that_print_them(words: str, place: str, heading: str) -> None:
-    told = companion("docs", words)
+    told = companion_here("docs", words)
     places = dict(line.split(None, 1) for line in told.output.splitlines())
     assert told.status == 0
     assert places[place] == heading
     assert len(places) > 1
     assert "CHANGELOG.md" not in told.output
-    assert companion("docs", place).output.startswith(f"{place}\n\n")
+    assert companion_here("docs", place).output.startswith(f"{place}\n\n")
 
 
 def test_a_word_that_is_everywhere_fills_no_screen() -> None:
-    told = companion("docs", "companion", "the", "players")
+    told = companion_here("docs", "companion", "the", "players")
     assert told.status == 0
     assert re.fullmatch(r"and \d+ more: name another word", told.output.splitlines()[-1])
     assert len(told.output.splitlines()) == 21
@@ -80,7 +80,7 @@ def test_a_word_that_is_everywhere_fills_no_screen() -> None:
     ],
 )
 def test_what_is_not_there_is_refused_with_what_may_be_meant(words: str, answer: str) -> None:
-    told = companion("docs", *words.split())
+    told = companion_here("docs", *words.split())
     assert (told.status, told.output) == (2, "")
     assert f"there is {answer}" in told.errors
 

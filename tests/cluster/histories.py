@@ -47,10 +47,9 @@ def companions(place: Place) -> Iterator[Sequence[Companion]]:
         "http": {"trusted_proxies": ["127.0.0.1"]},
         "registration": {"reapply_after": "0 seconds"},
     }
-    always = {**config, "database": {"causal_reads": "always"}}
-    settings = {"a": config, "b": config, "c": always}
-    beside = zip(settings.items(), place.nodes, strict=True)
-    with running([Companion(place, name, node.port, given) for (name, given), node in beside]) as companions:
+    always: dict[str, dict[str, object]] = {**config, "database": {"causal_reads": "always"}}
+    beside = zip("abc", place.nodes, (config, config, always), strict=True)
+    with running([Companion(place, name, node.port, given) for name, node, given in beside]) as companions:
         yield companions
 
 

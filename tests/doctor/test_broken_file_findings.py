@@ -139,7 +139,7 @@ def server() -> Iterator[DoctorCase]:
         yield case
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def intact(server: DoctorCase) -> dict[str, Any]:
     """The report while nothing is broken."""
     with another_user(server.directory.parent):
@@ -227,6 +227,7 @@ def test_whatever_is_broken_it_ends_with_a_report(
 ) -> None:
     folder = server.directory.parent
     with another_user(folder), ExitStack() as undo:
+        undo.callback(configure, server, "auto", "SQLITE")
         configure(server, URLS[url].format(folder), backend)
         for name, way in sorted(faults.items()):  # a folder before what is in it, which is copied with it
             undo.enter_context(broken(folder / name, way))

@@ -11,7 +11,7 @@ from tests.support.authme.authme_database import DatabaseKind
 from tests.support.crash.random_services import OpenServices, services_opener
 from tests.support.crash.random_stack import PromptStack, RandomStack, run_sequences
 
-SEQUENCES = 3
+SEQUENCES = 1
 SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
 
 

@@ -38,7 +38,7 @@ from tests.support.peers.http_peer import HttpPeer, body_of
 from tests.support.services import OLIVIA, MakeServices, ServiceHarness
 
 NAMED = (Drop, TemporaryFailure, PermanentFailure, MessageGone)
-EXAMPLES = max(40, int(os.environ.get("COMPANION_FUZZ_REQUESTS", "0")) // 50)  # `make fuzz` tries ten times as many
+EXAMPLES = max(15, int(os.environ.get("COMPANION_FUZZ_REQUESTS", "0")) // 50)  # `make fuzz` tries 400
 FUZZ = settings(
     max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -311,9 +312,9 @@ def source_of(kind: type) -> str:
 @cache
 def classes_in(module: str) -> dict[str, str]:
     """Return the source of each class by its name: `inspect` would parse the module again for each."""
-    text = inspect.getsource(sys.modules[module])
-    lines, found = text.splitlines(), defaultdict[str, str](str)
-    for node in ast.walk(ast.parse(text)):
+    file = Path(inspect.getfile(sys.modules[module]))
+    lines, found = text_of(file).splitlines(), defaultdict[str, str](str)
+    for node in nodes_of(file):
         if isinstance(node, ast.ClassDef):
             found[node.name] += "\n".join(lines[node.lineno - 1 : node.end_lineno]) + "\n"
     return found

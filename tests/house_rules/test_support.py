@@ -1,4 +1,4 @@
-"""The copies of our tables, what reads YAML, and the stand-in for AuthMe behave like the real thing."""
+"""The copies of our tables, what reads YAML and columns, and the stand-in for AuthMe behave like the real thing."""
 
 import re
 from contextlib import closing
@@ -9,6 +9,8 @@ from unittest.mock import Mock
 
 import pytest
 import yaml
+from pymysql import connections
+from pymysql.protocol import FieldDescriptorPacket
 
 from plugin_bridge.authme.config import read_authme_config
 from plugin_bridge.java_formats import FormatError, parse_yaml
@@ -67,6 +69,20 @@ def test_authmes_config_is_read_by_libyaml_alone(
     with quick_yaml(), monkeypatch.context() as patch:
         patch.setattr(yaml.scanner.Scanner, "check_token", Mock(side_effect=AssertionError("Python's own scanner")))
         assert read_authme_config(game_server.authme_config) == read
+
+
+def test_columns_are_read_quickly_as_pymysql_does(mariadb: MariaDBServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read() -> object:
+        with closing(mariadb.connect_as_root()) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT * FROM information_schema.columns WHERE table_schema = 'mysql' LIMIT 9")
+            rows = cursor.fetchall()
+            cursor.execute("SELECT 1, 1.5, 'a' AS b, NULL, NOW(6), X'00', '{}' AS `1`")
+            return rows, cursor.fetchall()[0][:4], cursor.description
+
+    assert vars(connections)["FieldDescriptorPacket"] is not FieldDescriptorPacket
+    first, again = read(), read()
+    monkeypatch.setattr(connections, "FieldDescriptorPacket", FieldDescriptorPacket)
+    assert first == again == read()
 
 
 every_shape = pytest.mark.parametrize("authme_shape", list(TableShape), ids=lambda shape: shape.value)

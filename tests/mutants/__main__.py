@@ -271,7 +271,8 @@ def _replace_value(key: str, old: Any, new: Any) -> None:
     if isinstance(old, type):
         for name, value in list(vars(new).items()):
             before = vars(old).get(name)
-            is_wrapped = hasattr(value, "__wrapped__")  # as `__repr__` of a dataclass: its code is the wrapper's
+            # as `__repr__` of a dataclass: its code is the wrapper's
+            is_wrapped = isinstance(value, types.FunctionType) and hasattr(value, "__wrapped__")
             if is_wrapped or (not _replace_function(before, value) and _is_default(name, value) and before != value):
                 setattr(old, name, value)
     elif not _replace_function(old, new):

@@ -41,6 +41,7 @@ class Life:
             people.log_in: 8,
             people.forget_password: 4,
             people.decide: 20,
+            people.decide_in_chat: 4,
             people.set_password: 3,
             people.give_role: 3,
             members.set_membership: 6,

@@ -25,7 +25,7 @@ from regsvc.users.transitions import DecisionDetails
 from tests.simulation.game import NAMES
 from tests.simulation.oracle import OPERATOR_KEYS, Oracle, Outcome
 from tests.simulation.peers import SETTINGS
-from tests.simulation.people import TEAM, People
+from tests.simulation.people import OLIVIA_IN_CHAT, TEAM, People
 from tests.simulation.world import World
 from tests.support.crash.operator_rights import KURT
 
@@ -465,7 +465,7 @@ class Members:
         if after is None:
             return
         waiting = [user.answered_at or user.created_at for user in self.oracle.users.values() if user.status == PENDING]
-        of_team = Review.operator.in_([*TEAM, HOST.actor.name])
+        of_team = Review.operator.in_([*TEAM, OLIVIA_IN_CHAT, HOST.actor.name])
         decided = self._newest_review(of_team)
         if not waiting or (decided is not None and decided > now - after):
             assert not live.is_paused, f"registration is paused, though {decided} somebody decided"
@@ -494,6 +494,7 @@ class Members:
         if self.oracle.known[name.lower()].edited:
             return
         assert after == before, f"{name} had {before}, and has {after} once it is undone"
+        self.world.trace.note(f"{name} has what they had before")
 
     def _snapshot(self, key: str) -> dict[str, Any] | None:
         user = User.get_or_none(User.username_key == key)

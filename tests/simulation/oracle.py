@@ -253,7 +253,7 @@ class Oracle:
         found = Counter((row.username_key, row.transition, row.operator) for row in reviews)
         for key in {*found, *self._decided}:
             name, transition, by = key
-            if by in ("Olivia", "Rita", "Kurt"):
+            if by in ("Olivia", "Olivia (Discord)", "Rita", "Kurt"):
                 least, most = self._decided[key], self._decided[key] + self._perhaps[key]
                 assert least <= found[key] <= most, f"{by}, {transition} {name}: {found[key]}, told {least} to {most}"
                 audited = audits[name, EVENTS[transition], by]

@@ -12,7 +12,9 @@ from regsvc.core.addresses import Caller, VerifiedSession
 from regsvc.core.errors import Busy, DatabaseUnavailable, Refusal
 from regsvc.core.rights import Permission
 from regsvc.database.audit import Actor
+from regsvc.database.models import TeamChatMessage
 from regsvc.registration.registration import RegistrationRequest
+from regsvc.team_chat.decisions import ChatReceiver, Click, Person
 from regsvc.users.transitions import TRANSITIONS, DecisionDetails
 from tests.simulation.game import NAMES, Surroundings
 from tests.simulation.oracle import Oracle, Outcome
@@ -21,6 +23,9 @@ from tests.support.stack import _CODE
 
 HOME: Final = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
 TEAM: Final = ("Olivia", "Olivia", "Rita")
+OLIVIAS: Final = Person("discord", "Discord", "77", "olivia")
+"""Her account on the chat platform."""
+OLIVIA_IN_CHAT: Final = "Olivia (Discord)"
 _LINK: Final = re.compile(r"/set-password#token=(\S+)")
 
 
@@ -152,6 +157,35 @@ class People:
         outcome, _result = await self.attempt(f"{member}: {transition} {name}", work())
         end(outcome)
         app.mail_queue.wake_all()
+
+    async def decide_in_chat(self) -> None:
+        """Let Olivia press a button in the team's channel, which the platform sends twice at times."""
+        app, chance = self.world.app, self.chance
+        shown = [row for row in TeamChatMessage.select().order_by(TeamChatMessage.id) if row.is_open and row.remote_id]
+        if not shown:
+            return
+        row, receiver = chance.choice(shown), app.team_chat.discord._receiver
+        name = row.username_key.capitalize()
+        is_linked = app.worker.run(receiver.decisions.accounts.find_member, "discord", OLIVIAS.account_id)
+        outcome: str
+        outcome, member = await self.attempt("Olivia opens the chat", is_linked)
+        if outcome == "done" and member is None:
+            await self.attempt("Olivia links an account", app.worker.run(self._link_olivia, receiver))
+        verb, event = chance.choice(["approve", "reject"]), str(chance.getrandbits(60))
+        version = chance.choice([row.version, None])
+        click = Click(self.world.chat.chat, OLIVIAS, verb, row.id, version, remote_id=row.remote_id)
+        for _time in range(chance.choice([1, 1, 2])):
+            end = self.oracle.begin_decision(name, verb, OLIVIA_IN_CHAT)
+            work = receiver.run("discord", event, receiver.decisions.decide, click)
+            told, _none = await self.attempt(f"{OLIVIA_IN_CHAT}: {verb} {name}", work)
+            assert (outcome, told) != ("acted", "done"), "what a platform sends twice was done twice"
+            end(told)
+            outcome = "acted" if told == "done" else outcome
+
+    def _link_olivia(self, receiver: ChatReceiver) -> None:
+        accounts, olivia = receiver.decisions.accounts, self.world.services.find_user("Olivia")
+        assert olivia is not None
+        accounts.redeem(accounts.issue_code(olivia.id), "discord", OLIVIAS.account_id, OLIVIAS.name)
 
     async def set_password(self) -> None:
         """Let Olivia set somebody's password."""

@@ -71,8 +71,11 @@ def _read(file: IO[bytes]) -> str:
     return file.read().decode()
 
 
-def companion_here(*arguments: str, config: Path, typed: str = "") -> Finished:
-    """Run a command in this process, which saves the start of one. The config's paths must be absolute."""
+def companion_here(*arguments: str, config: Path | None = None, typed: str = "") -> Finished:
+    """Run a command in this process, which saves the start of one. The config's paths must be absolute.
+
+    Raises SystemExit where the command ends by a message, which Python would print, in place of a status.
+    """
     root = logging.getLogger()
     handlers, level, disabled = root.handlers[:], root.level, root.manager.disable
     with (
@@ -82,7 +85,11 @@ def companion_here(*arguments: str, config: Path, typed: str = "") -> Finished:
         quick_yaml(),
     ):
         try:
-            status = main([*arguments, "--config", str(config)])
+            status = main([*arguments, *(("--config", str(config)) if config is not None else ())])
+        except SystemExit as end:  # of the parser, which has printed why
+            if not isinstance(end.code, int):
+                raise
+            status = end.code
         finally:
             root.handlers[:] = handlers
             root.setLevel(level)

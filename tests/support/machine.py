@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.support.command_line import Finished, finish
 from tests.support.daemon import clean_environment
 from tests.support.other_user import USER_ID
-from tests.support.quick_start import QuickProcess, QuickStart, Streams
+from tests.support.quick_start import QuickProcess, Streams, quick_start
 from tests.support.sandbox import REPOSITORY, SEARCH_PATH, add_user, overlay_root, require_sandbox, show_program
 
 GAME = Path("/srv/minecraft")
@@ -39,7 +39,6 @@ class Machine:
 
     def __init__(self, holder: "subprocess.Popen[str]") -> None:
         self._holder = holder
-        self._quick_start: QuickStart | None = None
         self.variables: dict[str, str] = {}
 
     def place(self, path: str) -> Path:
@@ -49,11 +48,8 @@ class Machine:
     def command(self, *arguments: str, user: str = "root") -> list[str]:
         """Return the command that runs a program there, to be started with `environment`."""
         become = [] if user == "root" else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
-        return [*self._enter("/"), *become, *arguments]
-
-    def _enter(self, folder: str) -> list[str]:
-        """Return the start of a command line that runs the rest of it there."""
-        return ["nsenter", "--target", str(self._holder.pid), "--mount", "--root", "env", "-C", folder]
+        enter = ["nsenter", "--target", str(self._holder.pid), "--mount", "--root", "env", "-C", "/"]
+        return [*enter, *become, *arguments]
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the environment of a shell there."""
@@ -82,17 +78,14 @@ class Machine:
 
         Whatever it creates may have any mode. `user` is an id, and root without it.
         """
-        forker = self._quick_start or QuickStart(enter=self._enter(str(REPOSITORY)))
-        self._quick_start = forker
 
         def start(streams: Streams) -> QuickProcess:
-            return forker.start(arguments, self.environment(), Path(folder), streams, user=user, umask=0)
+            place, holder = Path(folder), self._holder.pid
+            return quick_start().start(
+                arguments, self.environment(), place, streams, user=user, umask=0, machine=holder
+            )
 
         return finish(start, typed)
-
-    def end(self) -> None:
-        if self._quick_start is not None:
-            self._quick_start.end()
 
 
 @contextmanager
@@ -160,5 +153,4 @@ def _open(scratch: Path, lines: Sequence[str]) -> Iterator[Machine]:
         assert not machine.place("/").samefile("/"), "what a test writes there would be written here"
         yield machine
     finally:
-        machine.end()
         holder.communicate()

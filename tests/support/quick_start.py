@@ -6,6 +6,7 @@ Tests that need another interpreter, user or sandbox start a process the ordinar
 """
 
 import atexit
+import ctypes
 import gc
 import json
 import os
@@ -24,12 +25,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import plugin_bridge
 import regsvc
 from regsvc.database import failpoints
 from regsvc.database.failpoints import VARIABLE
+from tests.support.quick_columns import read_columns_quickly
 from tests.support.quick_yaml import read_yaml_quickly
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -71,12 +74,12 @@ class QuickProcess:
 
 
 class QuickStart:
-    """The forking process. `enter` is the start of a command line that runs the rest of it elsewhere, in our folder."""
+    """The forking process."""
 
-    def __init__(self, *, enter: Sequence[str] = ()) -> None:
+    def __init__(self) -> None:
         self._commands, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
-            [*enter, sys.executable, "-m", __name__, str(its_end.fileno())],
+            [sys.executable, "-m", __name__, str(its_end.fileno())],
             cwd=REPOSITORY,
             env={name: value for name, value in os.environ.items() if name != VARIABLE},
             pass_fds=(its_end.fileno(),),
@@ -93,10 +96,12 @@ class QuickStart:
         *,
         user: int | None = None,
         umask: int | None = None,
+        machine: int | None = None,
     ) -> QuickProcess:
         """Start `companion ARGUMENTS…`; `streams` are stdin, stdout and stderr, which the caller closes.
 
-        `user` is the id of another user, and of the only group that user has; only root can become one.
+        `user` is the id of another user, and of the only group that user has; only root can become one. `machine` is
+        the id of a process whose mounts and root directory are the command's, too; the program is there as it is here.
         """
         ours, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command: dict[str, Any] = {
@@ -104,7 +109,7 @@ class QuickStart:
             "environment": {**environment},
             "directory": str(directory),
         }
-        command |= {"user": user, "umask": umask}
+        command |= {"user": user, "umask": umask, "machine": machine}
         socket.send_fds(self._commands, [json.dumps(command).encode()], [*streams, its_end.fileno()])
         its_end.close()
         return QuickProcess(ours)
@@ -203,6 +208,18 @@ class _Child:
         self.connection.close()
 
 
+def _enter(process: Path) -> None:
+    """Take over the mounts and the root directory of a process, as `nsenter --mount --root` does; OSError if not."""
+    mounts, root = (os.open(process / name, os.O_RDONLY) for name in ("ns/mnt", "root"))
+    library = ctypes.CDLL(None, use_errno=True)  # `os.setns` is there since Python 3.12
+    if library.setns(mounts, 0) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    os.fchdir(root)
+    os.chroot(".")
+    for descriptor in (mounts, root):
+        os.close(descriptor)
+
+
 def _become(command: dict[str, Any]) -> None:
     """Run the companion in this process, as if it had been started with this command."""
     os.environ.clear()
@@ -210,6 +227,8 @@ def _become(command: dict[str, Any]) -> None:
     time.tzset()
     if VARIABLE in os.environ:  # which was looked for when the module was imported
         vars(failpoints)["_order"] = failpoints._KillOrder(Path(os.environ[VARIABLE]))
+    if command["machine"] is not None:
+        _enter(Path(f"/proc/{command['machine']}"))
     if (user := command["user"]) is not None:
         os.setgroups([])
         os.setresgid(user, user, user)
@@ -234,6 +253,24 @@ def _end(status: object) -> None:
     os._exit(status if isinstance(status, int) else 0)
 
 
+def _warm_up() -> None:
+    """Make a daemon in an empty folder, without serving: what that compiles and caches, no child does again."""
+    from regsvc.app.app import App
+    from regsvc.app.context import open_context
+    from regsvc.cli.serve import Daemon
+    from regsvc.config.loader import load_config
+
+    with TemporaryDirectory() as folder:
+        config = load_config(None, {}, {"server.state_dir": folder, "authme.enabled": False})
+        context = open_context(config)
+        app = App(context, config.base_url(0))
+        Daemon(app, lambda: config)
+        context.prepare()
+        app.open()
+        app.close()
+    assert threading.active_count() == 1  # none of them would be in a child
+
+
 def _main(commands: int) -> None:
     for package in (plugin_bridge, regsvc):  # also what is imported when it is used
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -241,16 +278,21 @@ def _main(commands: int) -> None:
     import jwt  # noqa: F401
 
     from regsvc.cli.command_line import build_parser
+    from regsvc.cli.serve import PRELOADED
     from regsvc.core.i18n import read_built_in_texts
     from regsvc.notifications.mail.renderer import read_built_in_templates
     from regsvc.web.pages import PAGE_TABLE, load_page
 
+    for name in PRELOADED:
+        import_module(name)
     read_built_in_texts()  # cached, so children need not read them again
     read_built_in_templates()
     build_parser()
     for page in PAGE_TABLE:
         load_page(page)
     read_yaml_quickly()
+    read_columns_quickly()
+    _warm_up()
     gc.freeze()  # so that a collection in a child does not copy the existing objects
     command = _Forker(socket.socket(fileno=commands)).serve()
     if command is not None:

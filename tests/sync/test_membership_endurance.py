@@ -58,8 +58,8 @@ class Server:
         for _day in range(0, days, 3):
             self.services.clock.advance(days=3)
             today = (self.services.clock() - self.begun).days // 3
-            dated = [name for name in self.dated if self.find_end(name) > self.services.clock()]
-            for name in [*self.active[today % 10 :: 10], *dated[today % 10 :: 10]]:
+            dated = [it for it in self.dated[today % 10 :: 10] if self.find_end(it) > self.services.clock()]
+            for name in [*self.active[today % 10 :: 10], *dated]:
                 if self.services.authme.login(name, PASSWORD):
                     self.services.authme.quit(name)
             self.services.sync()

@@ -16,6 +16,7 @@ from regsvc.sync.service import SyncService
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import AuthMeTable, create_table, dump_table, find_player
 from tests.support.authme.player_rows import insert_player_rows, make_player_rows
+from tests.support.database_fixtures import insert_whole
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
@@ -151,17 +152,10 @@ def test_approvals_in_sql_are_compared_with_all_users(make_services: MakeService
     """None of them has a row yet, and thirty of a thousand are not many."""
     services = make_services()
     services.register("Alice", password=None)
-    for number in range(1_000):
-        name = f"user{number}"
-        User.insert(
-            username=name,
-            username_key=name,
-            status="pending",
-            applied_status="pending",
-            origin="registered",
-            created_at=services.clock(),
-        ).execute()
-        services.app.reconciler.record_registrations({name: number + 2})
+    ids = {f"user{number}": number + 2 for number in range(1_000)}
+    same = {"status": "pending", "applied_status": "pending", "origin": "registered", "created_at": services.clock()}
+    insert_whole(User, [{"id": number, "username": name, "username_key": name, **same} for name, number in ids.items()])
+    services.app.reconciler.record_registrations(ids)
     run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE id <= 30")
     assert services.sync().held_back is None
     assert User.select().where(User.applied_status == APPROVED).count() == 30

@@ -47,7 +47,7 @@ def arrive(make_user: MakeUser) -> Arrive:
 
 def queue(find_accounts: FindAccounts = find_nothing) -> dict[str, tuple[SignalFields, ...]]:
     users = UserList(lambda name: False, Gates(True, lambda: False), find_accounts)
-    return {entry.username: entry.signals for entry in users.list_users(UsersQuery(status="pending")).entries}
+    return {entry.username: tuple(entry.signals) for entry in users.list_users(UsersQuery(status="pending")).entries}
 
 
 def told() -> dict[str, list[tuple[str, int, list[str]]]]:
@@ -343,7 +343,7 @@ def test_filters_and_orders(arrive: Arrive, clock: ManualClock) -> None:
     assert names(sort="score") == ["Carla", "Alice", "Bob"]
     assert names(sort="newest") == ["Carla", "Bob", "Alice"]
     assert names(platform="bedrock") == ["Alice"]
-    assert names(language="de") == ["Bob"]
+    assert names(user_language="de") == ["Bob"]
     assert names(below_pass=True) == ["Alice"]
     assert names(has_signal=True) == ["Carla"]
     assert names(search='"Castle"') == ["Carla"]
@@ -367,13 +367,13 @@ def test_pages_of_an_order_by_score_and_of_signals(arrive: Arrive, clock: Manual
         assert found == [f"Player_{number}x" for number in range(7)], options
 
 
-@pytest.mark.parametrize("field", ["sort", "platform", "language", "below_pass", "has_signal", "waiting_for"])
+@pytest.mark.parametrize("field", ["sort", "platform", "user_language", "below_pass", "has_signal", "waiting_for"])
 def test_they_are_those_of_the_queue_alone(arrive: Arrive, field: str) -> None:
-    values: dict[str, Any] = {"sort": "score", "platform": "java", "language": "en", "waiting_for": "review"}
+    values: dict[str, Any] = {"sort": "score", "platform": "java", "user_language": "en", "waiting_for": "review"}
     users = UserList(lambda name: False, Gates(True, lambda: False))
     with pytest.raises(InvalidField) as refused:
         users.list_users(UsersQuery(**{field: values.get(field, True)}))
-    assert refused.value.field == field
+    assert refused.value.field == field.removeprefix("user_")
 
 
 def test_two_read_one_application(our_database: Database, clock: ManualClock) -> None:

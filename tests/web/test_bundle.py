@@ -30,12 +30,12 @@ def test_modules_that_declare_the_same_have_scopes_of_their_own() -> None:
         d="export const d = 4;",
     )
     assert joined.splitlines() == [
-        "const{a}=(()=>{let c=1;const a=c;return{a};})();",
+        "const{a}=(()=>{let c=1;const a=c;return{a}})();",
         "const d=4;",
         "const{b}=(()=>{async function*c(){}",
         "class b{}",
-        "return{b};})();",
-        "{let c=a + b;}",
+        "return{b}})();",
+        "{let c=a + b}",
     ]
     with pytest.raises(UnsupportedModule, match="two modules export a"):
         join(
@@ -111,7 +111,7 @@ def test_comments_and_indentation_are_left_out() -> None:
         "greet();",
     ]
     kept = [
-        'function greet(){const address="https://example.org/*";const text=["a",];return(`${address}//`);}',
+        'function greet(){const address="https://example.org/*";const text=["a"];return(`${address}//`)}',
         "(greet());greet();",
     ]
     assert join(page="\n".join(page)).splitlines() == kept

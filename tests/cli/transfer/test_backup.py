@@ -1,10 +1,9 @@
 """`companion backup` and `companion restore`: a backup is complete, or it is not taken for one."""
 
 import json
+import signal
 import sqlite3
 import stat
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -25,7 +24,7 @@ from tests.support.command_line import companion_here
 from tests.support.contents import contents_of
 from tests.support.daemon import Daemon, clean_environment
 from tests.support.peers.mariadb import MariaDBServer
-from tests.support.quick_start import REPOSITORY
+from tests.support.quick_start import quick_start
 from tests.support.services import Away
 from tests.support.typed_dates import type_date
 from tests.support.watching import ask_until
@@ -202,14 +201,13 @@ def test_killed_in_the_middle_there_is_no_backup(place: Daemon, run: Run, authme
     shelf = place.directory / "shelf"
     shelf.mkdir()
     with Away(authme.table):  # another process locks AuthMe's file, so that the backup waits
-        command = [sys.executable, str(REPOSITORY / "companion.py"), "backup", str(shelf)]
-        process = subprocess.Popen([*command, "--config", str(place.config_file)], env=clean_environment())
+        command = ("backup", str(shelf), "--config", str(place.config_file))
+        process = quick_start().start(command, clean_environment(), place.directory, (0, 1, 2))
         deadline = time.monotonic() + 20
         while not list(shelf.glob("*.unfinished/signing.key")):
             assert time.monotonic() < deadline
-            assert process.poll() is None
         process.kill()
-        process.wait()
+        assert process.wait() == -signal.SIGKILL, "it waited until then"
     [left] = shelf.iterdir()
     assert left.name.endswith(".unfinished")
     assert "is not a backup" in run("restore", str(left)).errors

@@ -6,12 +6,14 @@ import { confirm } from "../shared/dialog.js";
 import { button, make } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
+import { recallAnswer } from "../shared/recall.js";
 
 /**
  * @param {Account} account
  * @param {SectionPlace} place
  */
 export async function renderChat(account, place) {
+  await recallAnswer(account.api, "chat/unlink"); // what is shown now tells: the next press is another attempt
   const linked = await findLinkedAccount(account.api, account.user.username);
   return linked === null ? renderUnlinked(account, place) : renderLinked(account, place, linked);
 }

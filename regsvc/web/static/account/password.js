@@ -6,6 +6,7 @@ import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { passwordField } from "../shared/password-fields.js";
 import { platformTitle } from "../shared/platforms.js";
+import { recallAnswer } from "../shared/recall.js";
 
 /** @type {AccountSection} */
 export function renderPassword({ api, config, user, leave }) {
@@ -37,6 +38,7 @@ export function renderPassword({ api, config, user, leave }) {
  * @param {SectionPlace} place
  */
 export async function renderMade({ api }, place) {
+  await recallAnswer(api, "user/made/end"); // what is shown now tells: the next press is another attempt
   const entries = listMade(await api.get("user/made"));
   if (entries.length === 0) {
     return make("p", {}, t("made_none"));

@@ -7,7 +7,7 @@ import { Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
 import { codeField } from "../shared/login.js";
 import { notice } from "../shared/notice.js";
-import { recall } from "../shared/recall.js";
+import { recallAnswer } from "../shared/recall.js";
 import { currentPasswordField } from "./password.js";
 
 /**
@@ -21,7 +21,7 @@ export async function renderTotp(account, place) {
     return [make("p", {}, about), beginForm(account, place).element];
   }
   const { api } = account;
-  const made = (await recall(api, "user/totp/confirm")) ?? (await recall(api, "user/totp/recovery-codes"));
+  const made = (await recallAnswer(api, "user/totp/confirm")) ?? (await recallAnswer(api, "user/totp/recovery-codes"));
   if (made !== null) {
     return renderCodes(place, made.recoveryCodes); // they were made, and not shown yet
   }

@@ -12,7 +12,7 @@ import { loginForm } from "../shared/login.js";
 import { notice } from "../shared/notice.js";
 import { showSection, startPage } from "../shared/page.js";
 import { loadPart, prefetchPart } from "../shared/parts.js";
-import { recall } from "../shared/recall.js";
+import { recallAnswer } from "../shared/recall.js";
 import { Session } from "../shared/session.js";
 import { ownWhy } from "../shared/why.js";
 
@@ -30,7 +30,7 @@ let lastUsername = "";
 
 async function render() {
   for (const path of ENDING) {
-    const done = session.current && (await recall(api, path)); // before a reload
+    const done = session.current && (await recallAnswer(api, path)); // before a reload
     if (done) {
       leave(done.message ?? "");
       return;

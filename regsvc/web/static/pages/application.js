@@ -15,7 +15,7 @@ import { formatTime, language, t } from "../shared/i18n.js";
 import { joinHelp } from "../shared/join-help.js";
 import { notice } from "../shared/notice.js";
 import { startPage } from "../shared/page.js";
-import { recall } from "../shared/recall.js";
+import { recallAnswer } from "../shared/recall.js";
 import { ownWhy } from "../shared/why.js";
 
 const NOT_FOUND = "application_not_found";
@@ -72,7 +72,7 @@ async function render(content) {
   }
   api.headers = { "X-Application-Token": token };
   try {
-    const corrected = await recall(api, "application/email"); // it has ended the token
+    const corrected = await recallAnswer(api, "application/email"); // it has ended the token
     if (corrected) {
       await onNewToken(corrected.applicationToken);
       notice.announce(t("email_corrected"));

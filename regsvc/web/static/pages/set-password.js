@@ -9,7 +9,7 @@ import { joinHelp } from "../shared/join-help.js";
 import { notice } from "../shared/notice.js";
 import { startPage } from "../shared/page.js";
 import { passwordField } from "../shared/password-fields.js";
-import { recall } from "../shared/recall.js";
+import { recallAnswer } from "../shared/recall.js";
 
 const api = new Api();
 let token = takeToken();
@@ -50,7 +50,7 @@ function finishSet(content, { status, hasEnded = false }) {
 /** @param {HTMLElement} content */
 async function render(content) {
   if (!token) {
-    const reply = await recall(api, "password/reset"); // before a reload
+    const reply = await recallAnswer(api, "password/reset"); // before a reload
     reply ? finishSet(content, reply) : finish(content, t("link_incomplete"), "bad");
     return;
   }

@@ -7,7 +7,7 @@ import { Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
-import { recall } from "../shared/recall.js";
+import { recallAnswer } from "../shared/recall.js";
 import { renderInvitation } from "./invitation.js";
 import { explain } from "./name.js";
 import { StepHistory } from "./step-history.js";
@@ -272,7 +272,7 @@ export class Flow {
       await this.sendUntilAnswered(this.unanswered.body).catch((error) => this.showRefusal(asRefusal(error)));
       return true;
     }
-    const reply = await recall(this.api, "register");
+    const reply = await recallAnswer(this.api, "register");
     if (reply === null) {
       return false; // it did not arrive
     }

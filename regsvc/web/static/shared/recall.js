@@ -13,7 +13,7 @@ const NOTHING = 204; // the status where nothing was carried out
  * @param {Path} path
  * @returns {Promise<PostReply<Path> | null>}
  */
-export async function recall(api, path) {
+export async function recallAnswer(api, path) {
   const key = sessionStorage.getItem(ATTEMPT + path);
   if (key === null) {
     return null;

@@ -4,6 +4,7 @@ import { copyable } from "../../shared/copyable.js";
 import { button, make, replaceContent } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { platformTitle } from "../../shared/platforms.js";
+import { recallAnswer } from "../../shared/recall.js";
 import { listItem, timeElement } from "../badges.js";
 import { sendWithPassword } from "../own-password.js";
 import { sendChange } from "../send-change.js";
@@ -24,6 +25,7 @@ export class ChatAccounts {
 
   /** Throws a Refusal. */
   async load() {
+    await recallAnswer(this.context.api, "admin/team-chat/unlink"); // what is shown now tells: the next is another attempt
     const { platforms, accounts } = await this.context.api.get("admin/team-chat");
     this.about.textContent = platforms.length ? t("chat_accounts_about") : t("chat_accounts_off");
     const rows = accounts.map((account) => this.account(account));
