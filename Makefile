@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help venv run test test-all torture simulate fuzz mutants cluster lint format sample modules promise bench bench-sync heard pictures dist dist-test fresh-test lock
+.PHONY: help venv run test test-all torture simulate fuzz mutants cluster lint format sample modules promise bench bench-sync heard pictures dist dist-test upgrade-test fresh-test lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -118,6 +118,12 @@ dist-test: dist  ## tries dist/ in a fresh Debian with a real systemd, as root a
 	$(PY) packaging/dist.py --output var/dist-again
 	cmp dist/SHA256SUMS var/dist-again/SHA256SUMS
 	$(PY) -m tests.packaging.try_dist dist var/dist-test
+
+BEFORE ?= $(shell git log -1 --format=%h --grep='^release: ' HEAD~1)
+upgrade-test: dist  ## upgrades the release before this commit in a fresh Debian by package and wheel, and goes back
+	rm -rf var/before && git worktree prune && git worktree add --detach var/before $(BEFORE)
+	cd var/before && $(CURDIR)/$(PY) packaging/dist.py
+	$(PY) -m tests.packaging.try_upgrade var/before/dist dist var/upgrade-test
 
 # One system and way after the other: PYTEST_ARGS="-n 2 tests/config" makes it shorter.
 SYSTEMS ?= bookworm trixie noble

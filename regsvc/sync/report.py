@@ -57,13 +57,17 @@ class SyncErrorFields(Output, frozen=True, kw_only=True):
 
 
 class SyncHeldBackFields(Output, frozen=True, kw_only=True):
-    """Changes that were held back because there were too many at once."""
+    """Changes that were held back because there were too many at once, or ends after a long pause."""
 
     removed: Count = 0
     locked: Count = 0
     edited: Count = 0
     passwords: Annotated[Count, Meta(description="Passwords that became earlier ones again.")] = 0
     limit: Annotated[str, Meta(examples=["20 and 5%"])] = ""
+    days: Annotated[
+        Count,
+        Meta(description="How long the sync had not run, if ends of memberships wait for that."),
+    ] = 0
 
 
 class HeldBack(SyncHeldBackFields, frozen=True, kw_only=True):
@@ -73,8 +77,6 @@ class HeldBack(SyncHeldBackFields, frozen=True, kw_only=True):
     """Those of the removed whose row is gone from AuthMe's table; the others were deleted. For sentences only."""
     ended: int = 0
     """Those of the locked whose membership ends. For sentences only."""
-    days: int = 0
-    """How long no run was seen, if ends are held back for that; 0: they are too many. For sentences only."""
 
     def counts(self) -> dict[str, int]:
         """Return the counts, for the audit."""

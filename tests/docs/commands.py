@@ -36,10 +36,10 @@ NOT_RUN = {
     "companion users reset-totp Olivia": "nobody has a second factor there; tests/cli",
     "systemctl edit": "it opens an editor; the lines to enter are written into that file instead",
     "journalctl -u companion -f": "it does not end",
-    "cd /var/lib/companion": "there is no version before this one; tests/packaging/test_distributions.py goes back",
-    "mkdir newer": "there is no version before this one; tests/packaging/test_distributions.py goes back",
-    "mv companion.db": "there is no version before this one; tests/packaging/test_distributions.py goes back",
-    "cp --preserve newer": "there is no version before this one; tests/packaging/test_distributions.py goes back",
+    "cd /var/lib/companion": "tests/packaging/try_upgrade.py types it, where there is a version before this one",
+    "mkdir newer": "tests/packaging/try_upgrade.py types it, where there is a version before this one",
+    "mv companion.db": "tests/packaging/try_upgrade.py types it, where there is a version before this one",
+    "cp --preserve newer": "tests/packaging/try_upgrade.py types it, where there is a version before this one",
     "companion install\n": "it asks at a terminal; tests/cli/install",
     "companion uninstall": "it asks at a terminal; it is run with --yes",
 }
@@ -63,6 +63,12 @@ MACHINE_DIED = Step(
     "docs/my-machine-died.md", "apt install", before="cd /dist", after="companion install || [ $? -le 4 ]"
 )
 """What a new machine is given; the last command is run where no terminal is."""
+AFTER_UPGRADE = Step("docs/upgrade.md", "companion version")
+UPGRADE_OF_PACKAGE = Step("docs/upgrade.md", "dpkg-deb --extract", before="cd /dist")
+UPGRADE_OF_WHEEL = Step(
+    "docs/upgrade.md", "# the new version beside the old one, for the check alone\npython3", before="cd /dist"
+)
+BACK_OUT = Step("docs/upgrade.md", "cd /var/lib/companion")
 WITH_NOTHING = (Step("docs/install.md", "apt install", before="cd /dist"),)
 WITH_PACKAGE = (
     Step("docs/team.md", "companion token create"),
@@ -76,8 +82,8 @@ WITH_PACKAGE = (
     Step("docs/reference.md", "companion import users.csv"),
     Step("docs/moving.md", "companion import --from verifymc /srv/minecraft/plugins/VerifyMC\n"),
     Step("docs/operations.md", "systemctl stop companion\ncompanion restore", before="rm -r /var/lib/companion/*"),
-    Step("docs/upgrade.md", "companion version"),
-    Step("docs/upgrade.md", "dpkg-deb --extract", before="cd /dist"),
+    AFTER_UPGRADE,
+    UPGRADE_OF_PACKAGE,
     Step("docs/operations.md", "journalctl"),
     Step(
         "docs/hosting.md",
@@ -113,7 +119,7 @@ BY_HAND = (
 DROP_IN = Step("docs/install.md", "[Service]\nUser=mc")
 WITH_WHEEL = (
     Step("docs/install.md", "python3 -m venv", before="cd /dist"),
-    Step("docs/upgrade.md", "# the new version beside the old one, for the check alone\npython3", before="cd /dist"),
+    UPGRADE_OF_WHEEL,
 )
 ALL_STEPS = (*WITH_NOTHING, *WITH_PACKAGE, *BY_HAND, *WITH_WHEEL)
 
@@ -127,14 +133,14 @@ def is_run(command: str) -> bool:
     return not any(f"{command}\n".startswith(beginning) for beginning in NOT_RUN)
 
 
-def lines_of(step: Step, replacements: dict[str, str]) -> str:
-    """Return the shell lines of a step, without those that are not run; one that fails ends them.
+def lines_of(step: Step, replacements: dict[str, str], *, is_everything_run: bool = False) -> str:
+    """Return the shell lines of a step, without those in `NOT_RUN` unless told so; one that fails ends them.
 
     `replacements`: patterns of what differs there, with what stands for it.
     """
     lines = []
     for plain in without_comments(block_of(step).text).splitlines():
-        if all(is_run(command) for command in split_commands(plain)):
+        if is_everything_run or all(is_run(command) for command in split_commands(plain)):
             lines.append(f"{plain} || [ $? -le 4 ]" if COMPLAINS.search(plain) else plain)
     return replaced("\n".join(filter(None, (step.before, *lines, step.after))), replacements)
 

@@ -395,6 +395,9 @@ def test_no_guarantee_is_left_out() -> None:
     numbers = [int(number) for number in re.findall(r"^\* R(\d+): \S", promises, re.MULTILINE)]
     assert numbers == [*range(1, len(numbers) + 1)]
     assert [int(number) for number in re.findall(r"^\* R(\d+): `tests/", tests, re.MULTILINE)] == numbers
+    files = tomllib.loads((ROOT / "tests/mutants/files.toml").read_text(encoding="utf-8"))["file"]
+    (mutated,) = re.findall(r"`make mutants` changes the rules of ([^.]*)\.", promises)
+    assert set(re.findall(r"R\d+", mutated)) == {guarantee for file in files for guarantee in file["holds"]}
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "regsvc").glob("**/translations/*.toml")), ids=name_of)

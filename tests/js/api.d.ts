@@ -338,7 +338,7 @@ export type SyncConflictFields = { username: string; field: string; kept: string
 
 export type SyncErrorFields = { username: string | null; error: string };
 
-export type SyncHeldBackFields = { removed: number; locked: number; edited: number; passwords: number; limit: string };
+export type SyncHeldBackFields = { removed: number; locked: number; edited: number; passwords: number; limit: string; days: number };
 
 export type SyncReply = { success: true; message?: string; enabled: boolean; report: SyncReportFields };
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { Api } from "../../regsvc/web/static/shared/api.js";
-import { recall } from "../../regsvc/web/static/shared/recall.js";
+import { recallAnswer } from "../../regsvc/web/static/shared/recall.js";
 
 const { fetch } = globalThis;
 const signal = new AbortController().signal;
@@ -79,13 +79,13 @@ test("a refusal is an answer, and what was not sent is none that is waited for",
 });
 
 test("what became of an attempt can be asked without sending it anew", async () => {
-  assert.equal(await recall(new Api(), "login"), null);
+  assert.equal(await recallAnswer(new Api(), "login"), null);
   const sent = answerWith(null, null, 204, { success: true, token: "t" });
   await assert.rejects(new Api().post("login", {}));
-  await assert.rejects(recall(new Api(), "login"), { code: "unreachable" });
-  assert.equal(await recall(new Api(), "login"), null); // it did not arrive, or not yet: the next one has the same key
+  await assert.rejects(recallAnswer(new Api(), "login"), { code: "unreachable" });
+  assert.equal(await recallAnswer(new Api(), "login"), null); // it did not arrive, or not yet: the next one has the same key
   assert.equal(new Api().isUnanswered("login"), true);
-  assert.equal((await recall(new Api(), "login")).token, "t");
+  assert.equal((await recallAnswer(new Api(), "login")).token, "t");
   assert.equal(new Api().isUnanswered("login"), false);
   assert.deepEqual([new Set(sent.map(({ key }) => key)).size, sent[0].only, sent[1].only], [1, false, true]);
 });

@@ -1,8 +1,9 @@
 """Change the rules that decide who gets in, and require that a test fails for each change.
 
-`files.toml` lists the files, their tests, what is left out, and the mutants that are equal to the original, each with
-its reason. Each condition is held true and held false in turn while the others stay as they are: where both are
-noticed, it was seen both ways with effect (MC/DC). Of each file 95 % have to be killed, whatever is listed.
+`files.toml` lists the files, the guarantees that they hold (docs/faults.md), their tests, and with reasons what is left
+out and which mutants equal the original. Each condition is held true and held false in turn while the others stay as
+they are: where both are noticed, it was seen both ways with effect (MC/DC). Of each file 95 % have to be killed,
+whatever is listed.
 
 mutmut 3 skips decorated functions, thus properties, and tables of a module, such as `TRANSITIONS`, and holds no
 condition true or false. cosmic-ray starts pytest anew for each mutant, which takes hours. Here pytest collects once;

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -322,10 +322,15 @@ def main() -> int:
     subprocess.run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=dist, check=True)
     debian = Debian(folder / "root", dist)
     make_root(debian, folder)
+    return tell(debian, folder, {story.__name__.replace("_", " "): story for story in chosen})
+
+
+def tell(debian: Debian, folder: Path, stories: Mapping[str, Callable[[Debian], None]]) -> int:
+    """Run stories in the machine, and tell of each; return the exit status."""
     failed = []
     with booted(debian, find_nspawn(folder), folder):
-        for story in chosen if debian.process else ():
-            name, began = story.__name__.replace("_", " "), time.monotonic()
+        for name, story in stories.items() if debian.process else ():
+            began = time.monotonic()
             try:
                 story(debian)
             except NotTried as what:
@@ -336,7 +341,7 @@ def main() -> int:
             else:
                 print(f"ok         {name} ({time.monotonic() - began:.0f} s)", flush=True)
     if debian.process:
-        print(f"{len(failed)} of {len(chosen)} failed" if failed else "everything that was tried works")
+        print(f"{len(failed)} of {len(stories)} failed" if failed else "everything that was tried works")
     if failed or not debian.process:
         return 1
     shutil.rmtree(debian.root)

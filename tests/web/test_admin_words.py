@@ -25,7 +25,7 @@ MAILS = {
 }
 IN_THE_GAME = set(PLUGIN_STATES) - {"off"}  # which is shown as nothing
 COUNTS = {"adopted", "provisioned", "updated", "locked", "restored", "removed"} | (
-    set(HeldBack().counts()) - {"missing", "ended"}
+    set(HeldBack().counts()) - {"missing", "ended", "days"}
 )
 
 

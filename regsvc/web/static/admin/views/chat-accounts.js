@@ -25,7 +25,7 @@ export class ChatAccounts {
 
   /** Throws a Refusal. */
   async load() {
-    await recallAnswer(this.context.api, "admin/team-chat/unlink"); // what is shown now tells: the next is another attempt
+    await recallAnswer(this.context.api, "admin/team-chat/unlink"); // its outcome is shown: the next is another attempt
     const { platforms, accounts } = await this.context.api.get("admin/team-chat");
     this.about.textContent = platforms.length ? t("chat_accounts_about") : t("chat_accounts_off");
     const rows = accounts.map((account) => this.account(account));

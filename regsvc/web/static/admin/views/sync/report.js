@@ -45,16 +45,18 @@ export function renderReport(context, { message, report, isPreview }) {
  *
  * @param {NonNullable<SyncReport["braked"]>} heldBack
  */
-function renderHeldBack({ limit, ...counts }) {
+function renderHeldBack({ limit, days, ...counts }) {
+  const what = describeCounts(counts);
+  const isPause = days > 0; // then only ends of memberships wait
   return make(
     "div",
     { class: "held-back" },
-    make("h4", {}, t("brake_title")),
-    make("p", {}, t("brake_left_out", { what: describeCounts(counts), limit })),
-    make("p", {}, t("brake_means")),
+    make("h4", {}, t(isPause ? "brake_pause_title" : "brake_title")),
+    make("p", {}, isPause ? t("brake_pause", { what, days }) : t("brake_left_out", { what, limit })),
+    !isPause && make("p", {}, t("brake_means")),
     make("p", {}, t("brake_allow")),
     make("p", {}, make("code", {}, "companion sync --allow-mass-changes")),
-    make("p", { class: "quiet-text" }, t("brake_limit")),
+    !isPause && make("p", { class: "quiet-text" }, t("brake_limit")),
   );
 }
 
