@@ -28,7 +28,7 @@ from regsvc.http.messages import Reply, Request
 from regsvc.http.route import Routes
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.bulk_actions import NO_REQUEST
-from regsvc.sync.effects import intent_effects
+from regsvc.sync.effects import NOTHING, intent_effects
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.rules import is_registered_anew, request_row
 from regsvc.users.gates import find_membership_edit, has_ended
@@ -234,6 +234,7 @@ class Decisions:
     def delete(self, locked: AccountForUpdate, by: Actor, details: DecisionDetails) -> None:
         """Delete the user inside the caller's transaction, and record which row goes with it."""
         locked.account = self.reconciler.record_tombstone(locked.account)
+        locked.intended = NOTHING  # what was typed in SQL before may have requested the row
         self.transitions.delete(locked.user, by, details)
 
     def _require_same_player(self, locked: AccountForUpdate) -> None:

@@ -76,9 +76,15 @@ class MembershipChanges:
         result, warnings = self.access.change(name_key(username), work, reconciles_first=True)
         return DecisionResult(result, APPROVED, tuple(sorted(warnings)), APPROVED)
 
-    def let_stay(self, username: str, by: Principal, require: Callable[[User], None]) -> DecisionResult:
-        """Let a member stay who asked for it, for as long as an approval lasts that says nothing else. See `set`."""
-        return self.set(username, Term(duration=self.live.current.membership.ends), by, require)
+    def let_stay(self, user: User, by: Principal, require: Callable[[User], None]) -> DecisionResult:
+        """Let a member stay who asked for it, for as long as an approval lasts that says nothing else. See `set`.
+
+        Who still plays, and until no date, gets none: that would be less than they have.
+        """
+        has_date = user.ended_because is not None or user.member_until is not None
+        return self.set(
+            user.username, Term(duration=self.live.current.membership.ends if has_date else None), by, require
+        )
 
     def ask_to_stay(self, username: str, text: str) -> None:
         """Note that a member asks to stay; a text is kept as a note, which the team reads.

@@ -150,6 +150,7 @@ NOT_TAKEN_BACK: Final = {
     "user.note_added": "notes stay, and can be contradicted by others",
     "user.asked": "questions stay; decide about the applications",
     "user.answer_judged": "points stay; give others on the applications",
+    "membership.declined": "requests to stay remain declined; these users may ask again",
     "user.email_changed": "addresses stay; look at these users' pages",
     "user.totp_disabled": "second factors stay off; ask these users to set theirs up again",
     "user.session_ended": "sessions stay ended; these users log in again",
@@ -356,6 +357,7 @@ class Undo:
         """Give these users back what they had, tell those who were told otherwise, and end what a role had made."""
         told, members_told = self._end_mails(restored)
         access_before = {user.id: access_of(user) for _case, user, _undoing in restored}
+        asked_before = {user.id for _case, user, _undoing in restored if user.asks_to_stay}
         restorations = []
         for _case, user, undoing in restored:
             detail = _detail_of(span, user, undoing)
@@ -368,6 +370,8 @@ class Undo:
             [user for _, user, _ in restored if user.id in members_told - told and user.status == APPROVED],
         )
         for case, user, undoing in restored:
+            if user.asks_to_stay and user.id not in asked_before:
+                self.transitions.webhook.also_tell("stay_asked", user.username)
             if undoing.needs_link:
                 self.mail_queue.send(user, "password_link")
             if case.role_before != user.role:

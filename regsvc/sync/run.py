@@ -235,7 +235,9 @@ class SyncRunner:
         self._candidates = Candidates(database, players)
         self._changed_rows = ChangedRows(database)
         self._ran_at: datetime | None = None
-        """When this process last ran the sync; while ends wait because the clock may be wrong: the last time before."""
+        """When this process last completed a run; while ends wait as the clock may be wrong: the last time before."""
+        self._doubted: timedelta | None = None
+        """The pause for which ends wait; None: they do not."""
         self._compared_at: datetime | None = None
         """When this process last compared every row."""
         self.terminal: TextIO | None = None
@@ -267,6 +269,7 @@ class SyncRunner:
         last = RunInputs.find_last()
         known = [at for at in (self._ran_at, last and last[1]) if at is not None]
         pause = report.started_at - max(known) if known else timedelta()
+        pause = pause if self._doubted is None else min(pause, self._doubted)  # it is over since ends wait
         run = SyncRun(report, may_go_on, reconciler, is_full, is_plan, max_names, lapses, last=last, pause=pause)
         started = time.monotonic()
         self._run_log.report_dates(report, is_plan=is_plan, is_full=is_full)
@@ -281,8 +284,9 @@ class SyncRunner:
                 self._finish(run, allow_mass_changes)
         except _Stopped:
             report.is_complete = False
-        if not (is_plan or run.has_doubtful_ends):
-            self._ran_at = report.started_at
+        if report.is_complete and not is_plan:
+            self._doubted = pause if run.has_doubtful_ends else None
+            self._ran_at = self._ran_at if run.has_doubtful_ends else report.started_at
         if report.adopted and report.unavailable is None:
             report.missing_email_column = self._players.find_missing_email_column()
         report.for_list = reconciler.for_list

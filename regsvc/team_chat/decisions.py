@@ -108,7 +108,7 @@ class TeamDecisions:
         principal, user, version = self._check(click)
         require = partial(self._require_as_seen, user.id, version, click.verb)
         if user.asks_to_stay:
-            self.memberships.let_stay(user.username, principal, require)
+            self.memberships.let_stay(user, principal, require)
         elif click.verb == "ask":
             self.decisions.ask(user.username, click.text, principal, require)
         else:

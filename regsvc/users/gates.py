@@ -46,7 +46,7 @@ kept.
 """
 
 Standing = Literal["approved", "pending", "rejected", "banned", "ended", "needs_password", "waits"]
-"""What keeps a user out of the game, as a key of `[undone]`: their access, a missing password, or their name."""
+"""What keeps a user out of the game, as a key of `[undone]`: their access, a missing password, or something else."""
 
 _HARMLESS: Final = ("email", "realname", "email,realname")
 """`SyncRecord.conflict`: values in which both sides differ, and the player plays."""

@@ -1,5 +1,6 @@
 """Undo: what Mallory decided is taken back, and what others decided stays."""
 
+import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regsvc.accounts.decisions import require_nothing
 from regsvc.accounts.undo import UndoFields
 from regsvc.auth.entitlement import Principal
 from regsvc.core.errors import ActorUnknown, ProtectedOperator, SinceInFuture, UndoOfOneself, UntilBeforeSince
@@ -455,6 +457,38 @@ def test_memberships_are_as_before(make_services: MakeServices) -> None:
     assert locked == ["Carol", "Dave", "Frank"]
     assert services.mails("Alice")[-1] == "membership_renewed"
     assert services.mails("Carol")[-1] == "membership_ended"
+
+
+CHAT: Final = {"platform": "discord", "token": "t", "public_key": "0" * 64, "channel": "1"}
+
+
+def test_the_chat_is_told_again_who_asks_to_stay_once_the_answer_is_undone(make_services: MakeServices) -> None:
+    """A request that was declined stays so, which is told."""
+    services = make_services(
+        membership__ends="3 days",
+        membership__renew="ask",
+        team_chat=[CHAT],
+        server__base_url="https://play.example.org",
+    )
+    changes, run = services.app.membership_changes, services.app.worker.run_here
+    for name in ("Alice", "Bob"):
+        services.approved(name)
+        run(changes.ask_to_stay, name, "")
+    services.clock.advance(seconds=1)
+    run(changes.decline, "Alice", MALLORY)
+    run(changes.let_stay, services.user("Bob"), MALLORY, require_nothing)
+    span = run(services.app.undo.find_span, "Mallory", services.clock() - timedelta(hours=1), None, HOST)
+    assert run(services.app.undo.find_remainder, span).stays == {"membership.declined": 1}
+    take_back(services)
+    assert [services.user(name).asks_to_stay for name in ("Alice", "Bob")] == [False, True]
+    told = OutboxEntry.select().where(OutboxEntry.template.startswith("stay")).order_by(OutboxEntry.id)
+    assert [(it.template, json.loads(it.payload or "{}").get("username")) for it in told] == [
+        ("stay_asked", "Alice"),
+        ("stay_asked", "Bob"),
+        ("stay_decided", "Alice"),
+        ("stay_decided", "Bob"),
+        ("stay_asked", "Bob"),
+    ]
 
 
 def lose_role(services: ServiceHarness, names: Sequence[str]) -> None:

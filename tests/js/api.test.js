@@ -83,7 +83,7 @@ test("what became of an attempt can be asked without sending it anew", async () 
   const sent = answerWith(null, null, 204, { success: true, token: "t" });
   await assert.rejects(new Api().post("login", {}));
   await assert.rejects(recallAnswer(new Api(), "login"), { code: "unreachable" });
-  assert.equal(await recallAnswer(new Api(), "login"), null); // it did not arrive, or not yet: the next one has the same key
+  assert.equal(await recallAnswer(new Api(), "login"), null); // it may still arrive: the next one has the same key
   assert.equal(new Api().isUnanswered("login"), true);
   assert.equal((await recallAnswer(new Api(), "login")).token, "t");
   assert.equal(new Api().isUnanswered("login"), false);

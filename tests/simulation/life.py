@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from tests.simulation.faults import FAULTS
@@ -35,6 +36,7 @@ class Life:
         self.peers = peers = Peers(world)
         game.console = peers.console
         self.members = members = Members(world, self.oracle, people)
+        people.begin_change = members.begin_change
         people.on_login, game.on_seen, game.on_gone = members.note_login, members.note_seen, members.note_gone
         self._acts: dict[Act, int] = {
             people.register: 14,
@@ -141,6 +143,14 @@ class Life:
         if of_operators:
             self._rights.check()
 
+    async def _confirm(self) -> None:
+        """Let the host end whose membership waits after a long silence: `companion sync --allow-mass-changes`."""
+        waiting = [app.sync for app in self.world.apps if app.sync.has_held_back_changes]
+        if waiting:
+            await waiting[0]._run_in_turn(partial(waiting[0].run_here, allow_mass_changes=True, is_full=True))
+            await asyncio.sleep(SETTLED)
+            await self.world.quiet()
+
     async def _settle(self) -> None:
         """Let the product do all that is due, without faults, and check that nothing is left to do."""
         self.world.mail.is_away = self.world.chat.is_away = False
@@ -148,6 +158,7 @@ class Life:
         self.peers.come_back()
         await asyncio.sleep(SETTLED)
         await self.world.quiet()
+        await self._confirm()
         self.check()
         rows = self.oracle.check_settled()
         self.members.check_settled(rows)

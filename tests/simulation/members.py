@@ -34,6 +34,8 @@ DAY: Final = timedelta(days=1)
 HOUR: Final = timedelta(hours=1)
 SLACK: Final = timedelta(seconds=100)
 """Longer than it takes until a sync run has begun and ended."""
+LATE: Final = timedelta(hours=103)
+"""How much later idleness ends who could not be reminded in time: nothing runs for up to 100 hours."""
 SUPPORTER: Final = "7"
 OTHERS: Final = frozenset({*OPERATOR_KEYS, "rita"})
 """Those whose memberships end as their roles come and go, or never."""
@@ -120,7 +122,8 @@ class Member:
     """What is known of one name's membership.
 
     `renewed`, `perhaps`: by actor, how often it was surely, and perhaps, set or renewed since the last look. `seen_at`:
-    when they were last surely in the game, while their row is the same; `begun_at`: when it last surely began.
+    when they were last surely in the game, while their row is the same; `begun_at`: when it last surely began;
+    `begun_before`: the same, as of the last look.
     """
 
     user_id: int | None = None
@@ -132,6 +135,7 @@ class Member:
     may_return: bool = False
     seen_at: datetime | None = None
     begun_at: datetime | None = None
+    begun_before: datetime | None = None
     lasts_at_least_to: datetime | None = None
     """Latest moment at which they may have been seen: nobody is surely idle before that and `membership.idle`."""
 
@@ -374,7 +378,7 @@ class Members:
             member.user_id = None if user is None else int(user.id)
             member.has_ended = user is not None and user.status == APPROVED and user.ended_because is not None
             member.renewed, member.perhaps, member.expected = Counter(), Counter(), None
-            member.may_return = False
+            member.may_return, member.begun_before = False, member.begun_at
 
     def _check_name(self, key: str, member: Member, user: User | None, entries: list[Any], now: datetime) -> None:
         renewals = Counter(str(it.operator) for it in entries if it.action in ("membership.set", "membership.renewed"))
@@ -406,7 +410,10 @@ class Members:
                 assert told <= most, f"{key} was reminded {told} times within {before} of {end}"
 
     def _check_end(self, key: str, member: Member, user: User, entries: list[Any], now: datetime) -> None:
+        begun_at = member.begun_before
         for entry in entries:
+            if entry.action in ("membership.set", "membership.renewed", "user.undone"):
+                begun_at = member.begun_at  # what ended before that began earlier
             if entry.action != "membership.ended" or entry.operator != "sync":
                 continue
             because, settings = json.loads(entry.detail or "{}").get("because"), self.settings
@@ -419,10 +426,10 @@ class Members:
                 assert is_past, f"{key}: ended before its date"
             elif because == "idle":
                 assert settings.idle, f"{key}: ended for idleness, which ends nobody"
-                since = max((at for at in (member.seen_at, member.begun_at) if at is not None), default=None)
+                since = max((at for at in (member.seen_at, begun_at) if at is not None), default=None)
                 assert since is None or since + settings.idle <= now, f"{key}: was seen {since}, and ended as idle"
             elif because == "role":
-                begun = member.begun_at or datetime.min.replace(tzinfo=now.tzinfo)
+                begun = begun_at or datetime.min.replace(tzinfo=now.tzinfo)
                 assert self.guild.has_lost(account_of(user.username), begun), f"{key} has a role, and was ended for it"
 
     # --- what is true once nothing is left to do ---
@@ -446,7 +453,7 @@ class Members:
                     [datetime.fromtimestamp(row["lastlogin"] / 1000, now.tzinfo)] if row and row["lastlogin"] else []
                 )
                 last = max(at for at in times if at is not None)
-                assert last + settings.idle + 3 * HOUR > now, f"{key} is idle since {last}, and plays on"
+                assert last + settings.idle + LATE > now, f"{key} is idle since {last}, and plays on"
             if end is not None and user.is_email_verified and user.lapse != "role":
                 self._check_reminder(user, end, now)
         self._check_pause(now)

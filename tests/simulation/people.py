@@ -15,6 +15,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.models import TeamChatMessage
 from regsvc.registration.registration import RegistrationRequest
 from regsvc.team_chat.decisions import ChatReceiver, Click, Person
+from regsvc.users.membership import Term
 from regsvc.users.transitions import TRANSITIONS, DecisionDetails
 from tests.simulation.game import NAMES, Surroundings
 from tests.simulation.oracle import Oracle, Outcome
@@ -38,6 +39,7 @@ class People:
         self.chance = world.chance
         self._new_password = surroundings.new_password
         self.on_login: Callable[[str], None] = lambda name: None
+        self.begin_change: Callable[[str, str, Term], Callable[[Outcome], None]]
         self._admin: dict[str, str] = {}  # the tokens of the team's sessions
 
     async def attempt(self, told: str, work: Awaitable[Any]) -> tuple[Outcome, Any]:
@@ -175,11 +177,14 @@ class People:
         version = chance.choice([row.version, None])
         click = Click(self.world.chat.chat, OLIVIAS, verb, row.id, version, remote_id=row.remote_id)
         for _time in range(chance.choice([1, 1, 2])):
-            end = self.oracle.begin_decision(name, verb, OLIVIA_IN_CHAT)
+            user, ends = self.world.services.find_user(name), [self.oracle.begin_decision(name, verb, OLIVIA_IN_CHAT)]
+            if asks := user is not None and user.asks_to_stay:  # no decision then, unless others decide meanwhile
+                ends.append(self.begin_change(name, OLIVIA_IN_CHAT, Term()))
             work = receiver.run("discord", event, receiver.decisions.decide, click)
             told, _none = await self.attempt(f"{OLIVIA_IN_CHAT}: {verb} {name}", work)
             assert (outcome, told) != ("acted", "done"), "what a platform sends twice was done twice"
-            end(told)
+            for end in ends:
+                end("unknown" if asks and told == "done" else told)
             outcome = "acted" if told == "done" else outcome
 
     def _link_olivia(self, receiver: ChatReceiver) -> None:

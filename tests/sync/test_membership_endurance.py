@@ -129,8 +129,11 @@ def test_ends_wait_for_a_person_after_a_clock_was_set_forward(services: ServiceH
         assert find_ended() == {}
     assert services.player("Alice").base_hash == services.row("alice")["password"], "only the end waits"
     assert services.plan(5).changes_held_back["ended"].names == ["alice"]
-    assert services.details("sync.braked")[-1]["days"] == 365
-    jump(-365)
+    services.clock.advance(days=2)
+    held_back = services.sync().held_back
+    assert (held_back and held_back.days) == 365, "the runs since then are no pause"
+    assert [entry["days"] for entry in services.details("sync.braked")] == [365]
+    jump(-367)
     assert services.sync().held_back is None
     services.pass_days(30)
     assert find_ended() == {"Alice": "date"}
@@ -143,6 +146,23 @@ def test_ends_wait_for_a_person_after_a_clock_was_set_forward(services: ServiceH
     renew(services, "Carol", DAY)
     services.clock.advance(days=1)
     assert services.sync().memberships_ended == {"date": 1}, "the clock counts from then"
+
+
+@pytest.mark.every_database
+def test_a_run_that_was_stopped_does_not_make_a_clock_right(
+    services: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease went to another daemon before it came to Bob, whose membership ends."""
+    monkeypatch.setattr("regsvc.sync.run._ROWS", 1)
+    services.approved("Alice")
+    services.approved("Bob")
+    renew(services, "Bob")
+    services.sync()
+    services.clock.advance(days=365)
+    assert not services.app.sync._runner.run(may_go_on=lambda: False).is_complete
+    services.clock.advance(minutes=1)
+    assert services.sync().held_back is not None
+    assert find_ended() == {}
 
 
 def test_a_clock_that_was_set_forward_does_not_end_what_is_left_when_others_are_renewed(

@@ -7,11 +7,13 @@ from datetime import timedelta
 import pytest
 
 from plugin_bridge.server.player_uuids import offline_uuid
+from regsvc.accounts.decisions import require_nothing
 from regsvc.auth.entitlement import Principal
 from regsvc.core.errors import InvalidMembership, MembershipNeverEnds, WrongStatus
-from regsvc.core.rights import EVERYTHING
+from regsvc.core.rights import EVERYTHING, PERMISSIONS_OF, Rights
 from regsvc.database.audit import Actor
-from regsvc.database.models import AuditEntry, OutboxEntry, User
+from regsvc.database.models import ADD, Allowed, AuditEntry, OutboxEntry, SyncRecord, User
+from regsvc.users.gates import HELD_BACK, RESTART
 from regsvc.users.membership import Term
 from regsvc.users.transitions import DecisionDetails
 from tests.support.authme.game_server import GameServer
@@ -52,6 +54,19 @@ def test_a_season_ends_and_begins_anew(make_services: MakeServices) -> None:
     assert services.mails("Alice")[-1] == "membership_renewed"
     assert len(services.audits("membership.renewed", "Alice")) == 1
     assert services.authme.login("Alice", PASSWORD)
+
+
+@pytest.mark.every_database
+def test_nothing_is_left_of_who_is_deleted_after_a_renewal_was_typed_in_sql(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    set_membership(services, "Alice", Term(duration=MONTH))
+    services.pass_days(30)
+    services.authme.unregister_from_console("Alice")
+    services.sync()
+    services.ours.execute("UPDATE regsvc_user SET ended_because = NULL, member_until = NULL WHERE username = 'Alice'")
+    services.decide("delete", "Alice")
+    assert not SyncRecord.select().where(SyncRecord.intent.is_null(False)).exists()
+    assert services.sync().is_idle
 
 
 @pytest.mark.every_database
@@ -274,6 +289,20 @@ def test_a_renewal_says_whether_they_can_play(services: ServiceHarness, language
         assert other not in text, text
 
 
+@pytest.mark.parametrize("reason", [RESTART, HELD_BACK])
+def test_a_renewal_blames_no_name_for_a_list_that_waits(
+    make_services: MakeServices, server: AllowlistServer, reason: str
+) -> None:
+    assert server
+    place = make_services(authme__enabled=False)
+    place.approved("Alice", password="x" * 12)
+    place.sync()
+    Allowed.update(state=ADD, reason=reason).execute()
+    set_membership(place, "Alice", Term(duration=MONTH))
+    text = text_of_last_mail(place)
+    assert "You cannot play yet: something has to be settled first." in text, text
+
+
 def test_a_renewal_of_a_name_that_another_player_has_by_now_says_so(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.sync()
@@ -313,6 +342,30 @@ def test_a_ban_that_is_taken_back_says_whether_they_can_play(
     assert body is not None
     assert expected in body.get_content()
     assert "You can play." not in body.get_content()
+
+
+@pytest.mark.every_database
+def test_rita_lets_stay_who_asks_and_takes_no_time_from_who_has_no_end(make_services: MakeServices) -> None:
+    """Rita is a reviewer: she sets no earlier end than there is. Alice may play for ever, if she plays."""
+    services = make_services(membership__ends="30 days", membership__idle="20 days", membership__renew="ask")
+    services.approved("Alice")
+    services.approved("Bob")
+    set_membership(services, "Alice", Term())
+    end = services.user("Bob").member_until
+    services.sync()
+    services.pass_days(15)
+    changes, rita = services.app.membership_changes, Principal(Actor("Rita"), Rights(PERMISSIONS_OF["reviewer"], 1))
+    for name in ("Alice", "Bob"):
+        services.app.worker.run_here(changes.ask_to_stay, name, "")
+        services.app.worker.run_here(changes.let_stay, services.user(name), rita, require_nothing)
+    assert [services.user(name).member_until for name in ("Alice", "Bob")] == [None, end + MONTH]
+    services.pass_days(15)
+    assert state(services, "Alice") == ("approved", None, False), "idleness counts from then"
+    services.pass_days(7)
+    assert state(services, "Alice") == ("approved", "idle", True)
+    services.app.worker.run_here(changes.ask_to_stay, "Alice", "")
+    services.app.worker.run_here(changes.let_stay, services.user("Alice"), rita, require_nothing)
+    assert services.user("Alice").member_until == services.clock() + MONTH
 
 
 def test_a_short_membership_has_no_reminder_from_before_it_began(services: ServiceHarness) -> None:

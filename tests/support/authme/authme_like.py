@@ -83,6 +83,7 @@ class AuthMeLike:
         self.closed_group: tuple[str, int] | None = None
         self.algorithm: Algorithm = algorithm
         self._now = now
+        self._registered_ms = 0
         self._online: dict[str, StoredPassword] = {}  # what the plugin remembers from login to quit
 
     def find(self, name: str) -> Row | None:
@@ -105,7 +106,8 @@ class AuthMeLike:
             return False
         values: dict[str, object] = {"username": name.lower(), "realname": name}
         values |= self._password_columns(password)
-        values |= {"regdate": self._milliseconds(), "regip": ip}
+        self._registered_ms = max(self._registered_ms + 1, self._milliseconds())  # in an order that can be told
+        values |= {"regdate": self._registered_ms, "regip": ip}
         if self.table.has_uuid:
             values["uuid"] = offline_uuid(name)
         if email is not None:

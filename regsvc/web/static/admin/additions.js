@@ -70,13 +70,24 @@ function renderNote({ text, author, createdAt }) {
 }
 
 /**
- * Return what gives the points of an answer.
+ * Return what gives the points of an answer. Points that are typed stay while the answers are drawn anew.
  *
  * @param {import("./view-context.js").ViewContext} context
  * @param {string} username
  * @param {() => unknown} onGiven
  */
 export function givePoints({ api }, username, onGiven) {
-  return (/** @type {number} */ questionId, /** @type {number} */ points) =>
-    sendChange(() => api.post("admin/user/points", { username, questionId, points }), onGiven);
+  const draft = (/** @type {number} */ questionId) => `points ${questionId}`;
+  return {
+    keepTyped: (/** @type {HTMLInputElement} */ input, /** @type {number} */ questionId, /** @type {string} */ given) =>
+      keepDraft(input, draft(questionId), username, given),
+    give: (/** @type {number} */ questionId, /** @type {number} */ points) =>
+      sendChange(
+        () => api.post("admin/user/points", { username, questionId, points }),
+        () => {
+          dropDraft(draft(questionId), username);
+          return onGiven();
+        },
+      ),
+  };
 }

@@ -9,7 +9,7 @@ import { may } from "../../permissions.js";
 
 /** @typedef {NonNullable<UserDetails["questionnaire"]>} QuestionnaireResult */
 /** @typedef {QuestionnaireResult["answers"][number]} Answer */
-/** @typedef {(questionId: number, points: number) => unknown} Judge gives the points of an answer */
+/** @typedef {ReturnType<typeof import("../../additions.js").givePoints>} Judge */
 /** @typedef {UserDetails["history"][number]} Review */
 /** @typedef {UserDetails["questions"][number]} AskedQuestion */
 
@@ -193,7 +193,7 @@ function renderJudgement(answer, judge) {
   if (maxPoints > 0) {
     return renderPoints(answer, judge);
   }
-  const markRead = () => judge(questionId, 0);
+  const markRead = () => judge.give(questionId, 0);
   return points === null && make("p", { class: "points" }, button(t("answer_read"), markRead, "quiet"));
 }
 
@@ -204,10 +204,10 @@ function renderJudgement(answer, judge) {
 function renderPoints({ questionId, points, maxPoints }, judge) {
   const id = uniqueId("points");
   const input = make("input", { id, type: "number", min: "0", max: `${maxPoints}`, required: true });
-  input.value = `${points ?? ""}`;
+  judge.keepTyped(input, questionId, `${points ?? ""}`);
   const onsubmit = (/** @type {Event} */ event) => {
     event.preventDefault();
-    judge(questionId, Number(input.value));
+    judge.give(questionId, Number(input.value));
   };
   const label = make("label", { for: id }, t("points_label", { maxPoints }));
   const button = make("button", { type: "submit", class: "quiet" }, t("points_give"));
